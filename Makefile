@@ -1,10 +1,12 @@
 # Everything runs in .venv, made with plain pip from pyproject.toml under the pins of constraints.txt.
+# Only COMET has an environment of its own: its packages do not go together with those of the zoo.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+COMET_STAMP := .venv-comet/.installed
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test train lint docs format clean
+.PHONY: help setup comet demo test train lint docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -16,6 +18,16 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
 	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+comet: $(COMET_STAMP) ## make .venv-comet, which scores evaluation.comet=[...] (Python 3.11 or 3.12)
+
+$(COMET_STAMP): requirements-comet.txt
+	@for python in '$(PYTHON)' python3.11 python3.12; do \
+		$$python -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' 2>/dev/null \
+			&& exec $$python -m venv --clear .venv-comet; \
+	done; echo "COMET needs Python 3.11 or 3.12: its numpy has no wheels for later versions (PYTHON=... make comet)"; exit 2
+	.venv-comet/bin/python -m pip install --quiet --requirement requirements-comet.txt
 	@touch $@
 
 demo: setup ## translate a few talks with every shipped system, print the table, write the report
@@ -42,5 +54,5 @@ format: setup ## let ruff rewrite the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean: ## remove the environment (what you trained in outputs/ stays)
-	rm -rf .venv *.egg-info
+clean: ## remove the environments (what you trained in outputs/ stays)
+	rm -rf .venv .venv-comet *.egg-info

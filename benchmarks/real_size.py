@@ -175,7 +175,9 @@ def streamed(
     """Stream noise; the instance, and seconds per call of each part."""
     chunks = noise(minutes, chunk_samples=system.chunk_samples, seed=seed)
     with timed(backbone, clock) as spent, audio_progress("real_size", minutes * MINUTE) as report:
-        [instance] = simulate(system, [Source("noise", chunks)], on_chunk=report)
+        [instance] = simulate(
+            system, [Source("noise", chunks)], on_chunk=lambda stream: report(stream.newest)
+        )
     return instance, spent
 
 

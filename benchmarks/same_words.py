@@ -25,6 +25,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,8 +98,9 @@ def cases(tree: Path) -> list[Case]:
     """All cases of ``tree``, read from its ``conf/experiment``."""
     experiments = tree / "conf" / "experiment"
     compared = yaml.safe_load((experiments / "benchmark.yaml").read_text())["compare"]
+    sizes = yaml.safe_load((tree / "conf" / "size" / "minitalks.yaml").read_text())
     streaming_cases = [
-        Case(f"stream/{name}", "evaluate", tuple(overrides))
+        Case(f"stream/{name}", "evaluate", tuple(at_size(text, sizes) for text in overrides))
         for name, overrides in (compared | BESIDES_BENCHMARK).items()
     ]
     training_cases = [
@@ -106,6 +108,11 @@ def cases(tree: Path) -> list[Case]:
         for path in sorted(experiments.glob("*_minitalks.yaml"))
     ]
     return streaming_cases + training_cases
+
+
+def at_size(override: str, sizes: Mapping[str, Any]) -> str:
+    """Replace ``${size.NAME}``, which only the entries of a comparison may use, by its value."""
+    return re.sub(r"\$\{size\.(\w+)\}", lambda name: str(sizes[name[1]]), override)
 
 
 def selected(found: Sequence[Case], patterns: Sequence[str]) -> list[Case]:

@@ -19,7 +19,7 @@ from zoo.config import build, compose, machine
 from zoo.errors import run_script
 from zoo.progress import audio_progress
 from zoo.streaming.session import Session
-from zoo.streaming.simulate import Source, simulate
+from zoo.streaming.simulate import Source, Stream, simulate
 from zoo.streaming.sources import talk_chunks
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Instance, Seconds
@@ -81,9 +81,9 @@ def stream(
     system.open = open_and_keep
     with audio_progress(f"{system.name} unbounded", length) as report:
 
-        def on_chunk(seconds: Seconds) -> None:
+        def on_chunk(stream: Stream) -> None:
             kept.record(sessions[-1])
-            report(seconds)
+            report(stream.newest)
 
         [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
     system.open = system_open

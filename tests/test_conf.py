@@ -7,7 +7,9 @@ import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 from unittest import mock
 
@@ -17,18 +19,23 @@ from hydra._internal.utils import create_config_search_path
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from zoo.alignment.times.base import WordTimer
+from zoo.alignment.words.base import WordAligner
 from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
-from zoo.data import corpora
-from zoo.data.corpora import Corpus, MustC
+from zoo.data import corpora, readers
+from zoo.data.corpora import Corpus
 from zoo.data.mixture import Mixture
+from zoo.data.readers.mustc import MustC
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
+from zoo.interop.foreign import ForeignSystem
 from zoo.loader import HYDRA, Loader
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
+from zoo.prepare.steps.alignment import GivenAlignment
 from zoo.recognisers.named import NamedRecogniser
 from zoo.signatures import complete
 from zoo.synthesizers.base import Synthesizer
@@ -39,10 +46,18 @@ from zoo.training.fsdp2 import FSDP2
 from zoo.training.settings import TrainingSettings
 from zoo.training.strategy import ZeRO
 
-ENTRY_POINTS = ("evaluate", "train")
+STREAMING = ("evaluate", "train", "translate")  # these have a system
+ENTRY_POINTS = (*STREAMING, "prepare")
 CORPORA = tuple(
     part
-    for part in vars(corpora).values()
+    for module in (
+        corpora,
+        *(
+            import_module(f"{readers.__name__}.{name}")
+            for _, name, _ in iter_modules(readers.__path__)
+        ),
+    )
+    for part in vars(module).values()
     if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
 )
 KINDS: dict[str, tuple[type, ...]] = {
@@ -52,11 +67,13 @@ KINDS: dict[str, tuple[type, ...]] = {
     "history": (History,),
     "synthesizer": (Synthesizer,),
     "recogniser": (NamedRecogniser,),
-    "system": (StreamingSystem, Replay),
+    "system": (StreamingSystem, Replay, ForeignSystem),
     "evaluation": (Settings,),
     "training": (TrainingSettings,),
     "trainer": (partial,),
     "logger": (WandbSettings,),
+    "word_times": (WordTimer,),
+    "word_alignment": (GivenAlignment, WordAligner),
 }
 EXPERIMENTS = {
     "benchmark": "evaluate",
@@ -65,8 +82,10 @@ EXPERIMENTS = {
     "infinisst_minitalks_shared_encoder": "train",
     **{f"infinisst_paper_stage{stage}": "train" for stage in (1, 2)},
     "lst_minitalks": "train",
+    **{f"{name}_finetune": "train" for name in ("infinisst", "lst", "streamuni")},
     "offline_minitalks": "train",
     "cascade_minitalks": "train",
+    "aligner_minitalks": "train",
     "recogniser_minitalks": "train",
     "simulu_minitalks": "train",
     "teacher_forcing": "train",
@@ -106,6 +125,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
         for key in ("normalisation", "median_filter")  # EDAtt sums probabilities
     ),
 )
+LETTERS = ("aligner_minitalks", "recogniser_minitalks")  # experiments without a tokenizer
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
 METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
@@ -141,6 +161,8 @@ CHOICES = [
 
 def entry_point(group: str, choice: str) -> str:
     """The command that has a choice; each command has a choice of the trainer."""
+    if group.startswith("word_"):
+        return "prepare"
     if group == "trainer":
         return "evaluate" if choice == "evaluate" else "train"
     return "train" if group == "training" else "evaluate"
@@ -148,7 +170,7 @@ def entry_point(group: str, choice: str) -> str:
 
 def tokenizer(experiment: str) -> list[str]:
     """A stand-in for the tokenizer of a training; letters need no tokenizer."""
-    return [] if experiment == "recogniser_minitalks" else ["backbone.tokenizer=somewhere"]
+    return [] if experiment in LETTERS else ["backbone.tokenizer=somewhere"]
 
 
 @contextmanager
@@ -255,7 +277,7 @@ def test_an_experiment_makes_all_its_objects(name: str) -> None:
         assert isinstance(instance_of(changed.system), StreamingSystem)
 
 
-@pytest.mark.parametrize("name", ENTRY_POINTS)
+@pytest.mark.parametrize("name", STREAMING)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_a_convention_sets_its_options(name: str, convention: str) -> None:
     cfg = compose(name, [f"convention={convention}", "backbone.tokenizer=somewhere"])

@@ -222,7 +222,7 @@ def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
 
 
 def test_a_key_of_another_choice_names_that_choice() -> None:
-    with pytest.raises(ZooError, match=r"^Unknown key 'data\.root'; it is a key of data=mustc\.$"):
+    with pytest.raises(ZooError, match=r"^Unknown key 'data\.root'; it is a key of data=.*mustc"):
         compose("evaluate", ["data.root=x"])
     with pytest.raises(
         ZooError,

@@ -19,3 +19,11 @@ def test_the_command_of_an_evaluation(
     monkeypatch.setattr("sys.argv", [started])
     monkeypatch.setattr(hints, "INSTALLED", installed)
     assert hints.job_command("evaluate") == command
+
+
+def test_a_translation_has_no_script_in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["__main__.py"])
+    monkeypatch.setattr(hints, "INSTALLED", False)
+    assert hints.job_command("translate") == "python -m zoo.translate"
+    monkeypatch.setattr("sys.argv", ["simulzoo-translate"])
+    assert hints.job_command("translate") == "simulzoo-translate"

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "metrics": {
         *CONTRACT,
         "zoo.data.talks",
+        "zoo.files",
         "zoo.metrics",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
@@ -30,11 +31,36 @@ MAY_IMPORT = {
         "zoo.data.talks",
         "zoo.files",
         "zoo.formats",
+        "zoo.parsing",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
         "zoo.streaming.waveforms",
     },
+    "interop": {
+        *CONTRACT,
+        "zoo.devices",
+        "zoo.formats",
+        "zoo.interop",
+        "zoo.loading",
+        "zoo.streaming",
+        "zoo.systems",
+    },
     "streaming": {*CONTRACT, "zoo.audio", "zoo.data.talks", "zoo.streaming"},
+}
+# Aligners of corpora run pretrained networks on talks.
+ALIGNMENT_MAY_IMPORT = {
+    "zoo.types",
+    "zoo.errors",
+    "zoo.languages",
+    "zoo.files",
+    "zoo.audio",
+    "zoo.progress",
+    "zoo.data.talks",
+    "zoo.data.word_times",
+    "zoo.backbones.base",
+    "zoo.backbones.common.pretrained",
+    "zoo.backbones.ctc",
+    "zoo.alignment",
 }
 CONFIGURATION = {"zoo/config.py", "zoo/loader.py"}
 RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration
@@ -147,11 +173,37 @@ def test_data_imports_no_report_and_no_evaluation() -> None:
     assert [(file, name) for file, name in imports("zoo/data") if within(name, others)] == []
 
 
+def test_alignment_imports_no_training_and_no_evaluation() -> None:
+    found = imports("zoo/alignment")
+    assert [
+        (file, name)
+        for file, name in found
+        if within(name, {"zoo"}) and not within(name, ALIGNMENT_MAY_IMPORT)
+    ] == []
+
+
+def test_a_preparation_imports_no_system_and_is_imported_by_its_command_alone() -> None:
+    others = {"zoo.backbones", "zoo.systems", "zoo.policies", "zoo.history", "zoo.training"}
+    assert [(file, name) for file, name in imports("zoo/prepare") if within(name, others)] == []
+    users = {file for file, name in imports("zoo") if within(name, {"zoo.prepare"})}
+    assert {file for file in users if not file.startswith("zoo/prepare/")} == {"zoo/commands.py"}
+
+
 def test_zoo_imports_no_benchmark_and_no_test_and_a_benchmark_imports_no_test() -> None:
     scripts = {file.stem for file in (ROOT / "benchmarks").glob("*.py")}
     outside = {"benchmarks", "tests", *scripts}
     assert [(file, name) for file, name in imports("zoo") if within(name, outside)] == []
     assert [(file, name) for file, name in imports("benchmarks") if within(name, {"tests"})] == []
+
+
+def test_nothing_in_the_zoo_imports_other_tools_or_interop() -> None:
+    others = {"zoo.interop", "simuleval", "simulstream", "omnisteval"}
+    found = [
+        file
+        for file, name in imports("zoo")
+        if within(name, others) and not file.startswith("zoo/interop/")
+    ]
+    assert found == []
 
 
 def test_types_and_streaming_state_import_no_upper_package() -> None:
@@ -194,6 +246,68 @@ def test_only_the_simulation_and_training_read_the_clock() -> None:
         if within(pair[1], {"time", "datetime"})
     ]
     assert found == []
+
+
+WRITERS = {  # functions that write what need not survive a crash or cannot be renamed
+    "zoo/audio.py": {"write"},  # its callers name the file
+    "zoo/data/cache.py": {"locked", "locked_now"},  # empty files
+    "zoo/data/manifest_index.py": {"write"},  # in a folder that is renamed when it is complete
+    "zoo/metrics/comet/score.py": {"main"},  # a standard stream
+    "zoo/metrics/resegment.py": {"_quiet_stderr"},  # nothing
+}
+WRITING = {"write_text", "write_bytes", "save_file", "savez", "savetxt", "tofile"}
+SAVERS = {"torch.save", "np.save", "soundfile.write", "json.dump", "yaml.dump", "pickle.dump"}
+
+
+def writes(node: ast.Call) -> bool:
+    """Whether a call writes a file: a method of paths, a mode of ``open``, a known function."""
+    called = ast.unparse(node.func)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in WRITING:
+        return True
+    if called in SAVERS | {"save_file"}:
+        return True
+    if called.rpartition(".")[2] not in ("open", "fdopen", "ZipFile"):
+        return False
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    modes = {one.value for one in arguments if isinstance(one, ast.Constant)}
+    return any(isinstance(mode, str) and set(mode) & set("wax+") for mode in modes)
+
+
+def unsafe_writers(tree: ast.AST) -> set[str]:
+    """Functions that write a file, but not the temporary file of ``atomic_file``."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {
+        function.name
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and writes(node)
+        if "atomic_file(" not in ast.unparse(function)
+        if "BytesIO(" not in ast.unparse(function)
+    }
+
+
+def test_only_one_module_writes_files() -> None:
+    """Others write through it, so that every file is complete or absent after a crash."""
+    found = {}
+    for path in sorted((ROOT / "zoo").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        writers = unsafe_writers(ast.parse(path.read_text())) - WRITERS.get(name, set())
+        if writers and name != "zoo/files.py":
+            found[name] = writers
+    assert found == {}
+
+
+def test_writers_are_found() -> None:
+    source = """
+def a(path): path.write_text("x")
+def b(path): path.open("ab").write(b"")
+def c(path): torch.save(1, path)
+def d(path):
+    with atomic_file(path) as temporary: torch.save(1, temporary)
+def e(path): return path.open("rb"), path.read_text()
+def f(path): write_text(path, "x")
+"""
+    assert unsafe_writers(ast.parse(source)) == {"a", "b", "c"}
 
 
 def test_the_rules_catch_what_they_name() -> None:

@@ -48,7 +48,9 @@ UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
 AT_REAL_SIZE = (
     "infinisst",
     "infinisst_llama8b",
-)  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
+    "lst_llama8b",
+    "phi4_published",
+)  # of the same classes as smaller choices
 
 Triple = tuple[str, str, str]  # backbone, policy, history
 Sources = Callable[[int], list[Source]]

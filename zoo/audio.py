@@ -1,6 +1,7 @@
 """Load, measure, split and write audio files as 16 kHz mono float32 tensors."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ ALLOWED = (
 # A program that streams audio has no size yet when it writes the header, so it writes this
 # number or a larger one. Such a file is not truncated.
 STREAMED = 0x7FFFFFFF
+LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000  # hertz; resampling others would fill the memory
+LOUDEST = 64.0  # largest sample; lossy formats and mixes exceed 1.0 by little
 # The size of the samples and the size that the header declares. libsndfile reads a truncated file
 # without an error and reports the two sizes only in the text of its log.
 _DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
@@ -44,13 +47,18 @@ def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
 
 
 def _check_header(path: Path, file: soundfile.SoundFile) -> None:
-    """Raise ZooError if a file has fewer samples than its header declares, or no samples."""
+    """Raise ZooError if a header has more samples than the file, no samples or a wild rate."""
     if sizes := _DATA_SIZES.search(file.extra_info):
         declared, present = int(sizes[1]), int(sizes[2])
         if present < declared < STREAMED:
             raise ZooError(
                 f"Audio file {path} is truncated: it has {present} of {declared} bytes of samples."
             )
+    if not LOWEST_RATE <= file.samplerate <= HIGHEST_RATE:
+        raise ZooError(
+            f"Audio file {path} has a sample rate of {file.samplerate} Hz by its header; it must "
+            f"be {LOWEST_RATE} to {HIGHEST_RATE} Hz."
+        )
     if file.frames <= 0:
         raise ZooError(f"Audio file {path} has no samples; a talk needs at least one.")
 
@@ -79,7 +87,7 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
 
     Raises:
         ZooError: The file is missing, damaged, truncated or empty, ``start`` is not before its
-            end, or a sample is not finite.
+            end, or a sample is not finite or far beyond full scale.
     """
     path = Path(path)
     with _open_file(path) as file:
@@ -99,6 +107,12 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
     if not np.isfinite(samples).all():
         raise ZooError(
             f"Audio file {path} has samples that are NaN or infinite; all must be finite numbers."
+        )
+
+    if (peak := float(np.abs(samples).max(initial=0.0))) > LOUDEST:
+        raise ZooError(
+            f"Audio file {path} has samples up to {peak:g}, far beyond full scale (1.0); divide "
+            "floating-point samples in the range of 16-bit integers by 32768."
         )
 
     if rate != SAMPLE_RATE:
@@ -133,6 +147,12 @@ def write(path: str | Path, samples: Tensor) -> None:
     try:
         soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:
+        folder = Path(path).parent
+        # libsndfile does not give the reason of the system
+        if folder.is_dir() and shutil.disk_usage(folder).free < pcm.nbytes:
+            raise ZooError(
+                f"The disk of {folder} is full: it has no space for {Path(path).name}."
+            ) from error
         raise ZooError(
             f"Cannot write the audio file {path}: check that its folder exists and is writable."
         ) from error

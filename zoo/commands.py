@@ -1,9 +1,16 @@
-"""The commands simulzoo-train and simulzoo-evaluate; train.py and evaluate.py call them.
+"""The commands simulzoo-train, simulzoo-evaluate, simulzoo-translate and simulzoo-prepare.
+
+train.py, evaluate.py, ``python -m zoo.translate`` and ``python -m zoo.prepare`` call them.
 
 The jobs are imported late: their imports take seconds, which a mistyped key need not wait for.
 """
 
+import sys
+
 from zoo.config import Config, entry_point
+from zoo.errors import run_script
+
+INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 
 
 def train() -> None:
@@ -16,6 +23,25 @@ def evaluate() -> None:
     entry_point("evaluate", _evaluate)
 
 
+def translate() -> None:
+    """Translate the files that the command line names; see ``conf/translate.yaml``."""
+    from zoo.translate.command_line import to_overrides
+
+    def start() -> None:
+        sys.argv[1:] = to_overrides(sys.argv[1:])
+        entry_point("translate", _translate)
+
+    try:
+        run_script(start)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def prepare() -> None:
+    """Make training data of the corpus that the command line names; see ``conf/prepare.yaml``."""
+    entry_point("prepare", _prepare)
+
+
 def _train(cfg: Config) -> float | None:
     from zoo.training.job import train
 
@@ -26,3 +52,15 @@ def _evaluate(cfg: Config) -> float | None:
     from zoo.evaluation.job import evaluate
 
     return evaluate(cfg)
+
+
+def _translate(cfg: Config) -> None:
+    from zoo.translate.job import translate
+
+    translate(cfg)
+
+
+def _prepare(cfg: Config) -> None:
+    from zoo.prepare.job import prepare
+
+    prepare(cfg)

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,10 @@ from omegaconf.errors import OmegaConfBaseException
 from zoo import loader
 from zoo.arguments import check_arguments
 from zoo.errors import ZooError, check_choice, unknown_choice
+from zoo.files import full_disk, remove_if_empty
 from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
-from zoo.signatures import INSTANTIATE_KEYS, TARGET, located
+from zoo.machine import check_machine
+from zoo.signatures import INSTANTIATE_KEYS, TARGET, check_flags, located
 from zoo.tracking.launch import (
     LAUNCH_VARIABLE,
     default_environment,
@@ -44,7 +47,6 @@ CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 BAD_INPUT = 2  # exit code of wrong input
 COMMAND_LINE = "command-line"  # Hydra's name of the provider of --config-dir
-LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
 # classes, which do not help a user of the zoo.
@@ -113,6 +115,7 @@ def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None
 
     values = {str(name): value for name, value in node.items() if name not in INSTANTIATE_KEYS}
     if TARGET in node:
+        check_flags(node, where=where)
         check_arguments(located(node[TARGET], where=where), values, where=where)
 
     for name, value in values.items():
@@ -151,6 +154,8 @@ def compose(config_name: str, given: Sequence[str] = (), folder: str | None = No
         return _composed(config_name, given, folder)
     except (HydraException, OmegaConfBaseException) as error:
         raise ZooError(_explained(error, config_name, given, folder)) from error
+    except ValueError as error:  # Hydra raises it for wrong choices of groups
+        raise ZooError(_sentence(error)) from error
 
 
 def choices(given: Sequence[str]) -> dict[str, str | None]:
@@ -163,6 +168,8 @@ def choices(given: Sequence[str]) -> dict[str, str | None]:
         return found.choices("evaluate", [*search, *given])
     except (HydraException, OmegaConfBaseException) as error:
         raise ZooError(_explained(error, "evaluate", given, None)) from error
+    except ValueError as error:  # see ``compose``
+        raise ZooError(_sentence(error)) from error
 
 
 def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
@@ -306,7 +313,7 @@ def machine(cfg: DictConfig) -> "torch.device":
 
     from zoo.devices import allow_tf32, device_named
 
-    check_machine(cfg)
+    check_machine(seed=cfg.seed, threads=cfg.threads)
     if cfg.threads is not None:
         torch.set_num_threads(cfg.threads)
 
@@ -321,26 +328,6 @@ def machine(cfg: DictConfig) -> "torch.device":
     if device.type == "cuda":
         allow_tf32()
     return device
-
-
-def check_machine(cfg: DictConfig) -> None:
-    """Check the seed and the number of CPU threads, without torch.
-
-    Raises:
-        ZooError: the seed or the number of threads is wrong.
-    """
-    _check_number(cfg, "seed", least=0)
-    if cfg.seed > LARGEST_SEED:
-        raise ZooError(f"seed must be at most {LARGEST_SEED}, not {cfg.seed}.")
-    if cfg.threads is not None:
-        _check_number(cfg, "threads", least=1)
-
-
-def _check_number(cfg: DictConfig, key: str, *, least: int) -> None:
-    """Raise ZooError unless a value is a whole number of at least ``least``."""
-    value = cfg[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ZooError(f"{key} must be a whole number of at least {least}, not {value!r}.")
 
 
 def run_folder() -> Path:
@@ -358,7 +345,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         job: the work; a sweeper optimises the value that it returns.
     """
     _register()
-    typed = get_args_parser().parse_args(sys.argv[1:])
+    typed = _typed(config_name)
     loader.install(show_help=typed.help)
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     working = False
@@ -376,8 +363,12 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
             _exit(str(error))
         except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
             _exit(explained(error))
+        except Exception as error:
+            if not (sentence := full_disk(error, run_folder())):
+                raise
+            _exit(sentence)
         finally:
-            _remove_if_empty(run_folder())
+            remove_if_empty(run_folder())
         working = False
         return value
 
@@ -400,6 +391,19 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
             raise
         folder = error.filename
         _exit(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
+
+
+def _typed(config_name: str) -> Namespace:
+    """Return the parsed command line; a wrong one ends the process with one sentence."""
+    parser = get_args_parser()
+    parser.error = _exit  # type: ignore[assignment]  # argparse prints the usage as well
+    typed = parser.parse_args(sys.argv[1:])
+    if typed.config_name not in (None, config_name):
+        _exit(
+            f"{config_name}.py reads {config_name}.yaml and no other main file; choose its parts "
+            f"with group=choice or experiment=name instead of --config-name {typed.config_name}."
+        )
+    return typed
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:
@@ -434,16 +438,6 @@ def _inference_dtype(device: str, on_gpu: str) -> str:
     from zoo.devices import inference_dtype
 
     return inference_dtype(device, on_gpu)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    """Remove a folder without files, and its parents below the current folder if they are empty."""
-    parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
-    for place in (folder, *parents):
-        try:
-            place.rmdir()
-        except OSError:
-            return
 
 
 def _explained(

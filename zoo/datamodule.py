@@ -7,7 +7,7 @@ from lightning import LightningDataModule
 from torch.utils.data import DataLoader
 
 from zoo.config import build, compose
-from zoo.data.corpora import Corpus
+from zoo.data.corpora import Corpus, training_talks
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings, View, talks_to_stream
 from zoo.streaming.queue import OneBatch, TalkQueue
@@ -67,7 +67,8 @@ class TalksDataModule(LightningDataModule):
                 "zoo.training_plan(EXPERIMENT)."
             )
         if not plan.is_ready:
-            talks = self.corpus.talks(self.splits["train"], limit=self.settings.talks)
+            split = self.splits["train"]
+            talks = training_talks(self.corpus, split, limit=self.settings.talks)
             trainer = self.trainer
             batches = trainer.world_size * trainer.accumulate_grad_batches
             plan.setup(system, talks, trainer.strategy.root_device, batches=batches)

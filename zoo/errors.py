@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from math import inf
 
+LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
+
 
 class ZooError(Exception):
     """An error in the input or the configuration that the user can correct."""
@@ -65,6 +67,15 @@ def check_numbers(
         else:
             wanted = f"of at least {least:g}"
         raise ZooError(f"{owner} needs {name} {wanted}, not {value}.")
+
+
+def check_name(owner: str, name: str) -> None:
+    """Raise ZooError unless a name can be that of a row, with a file of that name."""
+    if not name.strip() or not name.isprintable() or len(name.encode(errors="replace")) > LONGEST:
+        raise ZooError(
+            f"{owner} needs a name of 1 to {LONGEST} bytes that can be printed, not "
+            f"{name[: LONGEST // 4]!r}."
+        )
 
 
 def shorten_list(names: Iterable[str], most: int = 3) -> str:

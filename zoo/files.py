@@ -1,17 +1,28 @@
 """Atomic writes: a reader sees the old file or folder, or the whole new one, even after a crash.
 
 New content is written beside its destination, flushed to disk and then renamed. Two processes may
-write one folder at
-the same time, but not one file: they take a lock first (``zoo/data/cache.py``).
+write one folder at the same time, but not one file: they take a lock first
+(``zoo/data/cache.py``). A test checks that no other module writes files of its own.
 """
 
+import errno
+import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
+# What libraries that do not raise OSError write into the message of an error of a full disk.
+FULL_DISK = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "PytorchStreamWriter failed writing",
+    "inline_container.cc",  # torch.save: "unexpected pos"
+)
+NEARLY_NOTHING = 64 * 1024  # bytes that are left on a full disk at most
 SUFFIX = ".part"  # of a file that is not complete; the next attempt overwrites it
 
 
@@ -88,6 +99,29 @@ def _old(path: Path) -> Path:
     return path.with_name(f"{path.name}.old")
 
 
+def full_disk(error: BaseException | None, folder: Path) -> str:
+    """Return a sentence if the cause of an error is a full disk; empty for any other error.
+
+    Args:
+        error: the error.
+        folder: folder that a program writes to, besides the cache and temporary files.
+    """
+    while error is not None:
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if is_full or any(words in str(error) for words in FULL_DISK):
+            cache = os.environ.get("SIMULZOO_CACHE", folder)
+            named = [folder, Path(cache), Path.home(), Path(tempfile.gettempdir())]
+            places = [place for place in named if place.is_dir()]
+            full = [place for place in places if shutil.disk_usage(place).free < NEARLY_NOTHING]
+            place = [*full, *places, folder][0]
+            return (
+                f"The disk of {place} is full; what was written before is kept. "
+                "Free some space and start again, with resume=... where there is a run folder."
+            )
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a whole file atomically."""
     with atomic_file(path) as temporary:
@@ -99,6 +133,54 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def create_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file that does not exist; of several processes, one does.
+
+    A process that is killed while it writes leaves a damaged file.
+
+    Raises:
+        FileExistsError: the file exists.
+    """
+    with path.open("xb", buffering=0) as file:
+        file.write(text.encode())
+        os.fsync(file.fileno())
+    _sync(path.parent)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a UTF-8 line in one write, which other processes that append do not divide.
+
+    A killed process loses no line. A power failure may lose the last ones, because flushing the
+    disk for every line would slow down trainings; readers skip a line that is not complete.
+
+    Args:
+        path: file; it is created if there is none.
+        line: text with its line end.
+    """
+    with path.open("ab", buffering=0) as file:
+        file.write(line.encode())
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file; a process reads an unchanged file once."""
+    facts = path.stat()
+    return _digest(path.resolve(), facts.st_size, facts.st_mtime_ns, facts.st_ino)
+
+
+@cache
+def _digest(path: Path, size: int, modified: int, inode: int) -> str:
+    """Return the SHA-256 of a file.
+
+    Args:
+        path: absolute path of the file.
+        size: size in bytes; like the other arguments, another value means another content.
+        modified: time of modification in nanoseconds.
+        inode: number of the file in its file system.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _sync(path: Path) -> None:
     """Flush a file's content or a folder's entries to disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -106,3 +188,13 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder without files, and its parents below the current folder if they are empty."""
+    parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
+    for place in (folder, *parents):
+        try:
+            place.rmdir()
+        except OSError:
+            return

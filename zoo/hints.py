@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+SCRIPTS = ("train", "evaluate")  # in the repository
 INSTALLED = (Path(__file__).parent / "conf").is_dir()  # a wheel has conf/ in the package
 
 
@@ -10,11 +11,14 @@ def job_command(job: str) -> str:
     """Return the words that start a job.
 
     Args:
-        job: ``train`` or ``evaluate``.
+        job: ``train``, ``evaluate``, ``translate`` or ``prepare``.
 
     Returns:
         ``simulzoo-evaluate`` if the user has started an installed command or the package is
-        installed without the repository; otherwise ``python evaluate.py``.
+        installed without the repository; otherwise ``python evaluate.py``. The repository has no
+        script for the others: ``python -m zoo.translate``.
     """
     installed = INSTALLED or Path(sys.argv[0]).name.startswith("simulzoo-")
-    return f"simulzoo-{job}" if installed else f"python {job}.py"
+    if installed:
+        return f"simulzoo-{job}"
+    return f"python {job}.py" if job in SCRIPTS else f"python -m zoo.{job}"

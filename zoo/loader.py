@@ -18,6 +18,7 @@ from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from zoo.errors import ZooError
 from zoo.signatures import TARGET, Argument, arguments, complete, located, part_of, path_of
 
 HYDRA = "hydra"  # key of Hydra's own configuration
@@ -63,6 +64,11 @@ class Loader(ConfigLoaderImpl):
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
         cfg = super()._compose_config_from_defaults_list(defaults, repo)
+        for item in self._given:
+            key = str(item.key_or_group)
+            needed = repo.group_exists(key) or key in cfg or key.endswith(f".{TARGET}")
+            if item.is_delete() and needed:
+                raise ZooError(f"~{key} removes what is needed; set {key} to another value.")
         changes = [item for item in self._given if not repo.group_exists(item.key_or_group)]
         # Mistyped keys are found here, before the slow imports of all other parts.
         for item in sorted(changes, key=lambda item: _root(item) in cfg):

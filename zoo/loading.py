@@ -8,6 +8,7 @@ import yaml
 
 from zoo.config import CONF, build, choices_of, compose
 from zoo.errors import ZooError, unknown_choice
+from zoo.parsing import parse_yaml
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
 
@@ -87,9 +88,9 @@ def recorded_overrides(folder: Path, *, other_system: bool = False) -> list[str]
     """
     path = folder / "config.yaml"
     try:
-        items: Sequence[str] = yaml.safe_load(path.read_text())["evaluate"]["overrides"]
+        items: Sequence[str] = parse_yaml(path.read_text())["evaluate"]["overrides"]
         recorded = [str(item).replace(FOLDER, str(folder)) for item in items]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ZooError(
             f"{path} does not state how to evaluate the checkpoint; load a system by its name and "
             "set its backbone and weights."

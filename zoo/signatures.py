@@ -14,10 +14,11 @@ from pkgutil import resolve_name
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_choice
 
 TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
+CONVERSIONS = ("none", "partial", "object", "all")
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
 
@@ -45,11 +46,29 @@ def located(target: str, *, where: str = "") -> Any:
         ZooError: the class or function cannot be imported.
     """
     try:
-        return resolve_name(target)
-    except (ImportError, AttributeError, ValueError) as error:
+        found = resolve_name(target)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ZooError(
             f"{where}{TARGET} is {target!r}, which cannot be imported ({error})."
         ) from error
+    if not callable(found):
+        raise ZooError(f"{where}{TARGET} is {target!r}, which is no class or function.")
+    return found
+
+
+def check_flags(node: Mapping[str, Any], *, where: str) -> None:
+    """Raise ZooError for a wrong value of a key by which Hydra creates a target.
+
+    Args:
+        node: plain values of the node.
+        where: key of the node with a final dot, for messages.
+    """
+    for name in ("_partial_", "_recursive_"):
+        if not isinstance(node.get(name, False), bool):
+            raise ZooError(f"{where}{name} must be true or false, not {node[name]!r}.")
+    if not isinstance(node.get("_args_", []), list):
+        raise ZooError(f"{where}_args_ must be a list, not {node['_args_']!r}.")
+    check_choice(f"{where}_convert_", node.get("_convert_", "none"), CONVERSIONS)
 
 
 @cache

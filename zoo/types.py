@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,9 @@ Frames = int
 SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
 
 UnitKind = Literal["word", "char"]
+# Marks tokens by their alignment: (n, longest) weights of one token per row, with frames after the
+# end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
+LateTokens = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
 EventKind = Literal["transcript", "truncation", "flush", "cut"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
@@ -94,12 +97,15 @@ class Request:
         max_words: Stop decoding as soon as this many new target words are complete, which takes
             the token that begins the next word. None: decode until the model closes its sentence
             or turn.
+        late: Decoding may stop after the first new token that this function marks, because nothing
+            is read of the tokens after it. None: all tokens are read.
     """
 
     task: Task = Task.TRANSLATION
     audio_end: Frames | None = None
     transcript_ids: Tensor | None = None
     max_words: int | None = None
+    late: LateTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,8 @@ class Hypothesis:
         token_ids: (new,) int64 ids of the new tokens.
         word_starts: (prefix + new,) bool, True where a token begins a word.
         prefix_length: Number of kept, already written tokens before ``token_ids``.
-        finished: Decoding ended: the model closed its sentence or turn, or was truncated.
+        finished: Decoding ended: the model closed its sentence or turn, or was truncated. False if
+            decoding stopped at a limit of the request.
         alignment: (prefix + new, frames) attention weights, or None if not requested.
         sentence_ends: (prefix + new,) bool, True where a token ends a sentence (strong
             punctuation), or None.
@@ -245,11 +252,14 @@ class Action:
         text: New text; empty for READ.
         speech: (n,) float32 speech at 16 kHz. None from a system without a synthesizer.
         events: What else happened, in order.
+        retracted: Number of characters at the end of the output before this one that the system
+            deletes; ``text`` follows what remains.
     """
 
     text: str = ""
     speech: Tensor | None = None
     events: tuple[StreamEvent, ...] = ()
+    retracted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ PAGES = [
 PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"<[^<>]+>")
-COMMAND = re.compile(r"python (train|evaluate)\.py\b([^\n`#]*)")
+COMMAND = re.compile(r"python (?:-m zoo\.)?(train|evaluate|translate|prepare)(?:\.py)?\b([^\n`#]*)")
 PATH = re.compile(
     r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
 )
@@ -30,6 +30,7 @@ KEY = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
 MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
 GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
 EXAMPLE_KEYS = {"policy.words"}  # of the policy that two pages write as an example
+JOBS = ("evaluate", "train", "translate", "prepare")
 MADE_LATER = ("checkpoints/",)  # by a training
 
 
@@ -60,7 +61,7 @@ def overrides(rest: str) -> list[str]:
 
 def mentioned() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(page, entry point, overrides) of each inline ``key=value ...`` with a known first key."""
-    roots = {name: {*compose(name), "experiment"} for name in ("evaluate", "train")}
+    roots = {name: {*compose(name), "experiment"} for name in JOBS}
     for page in PAGES:
         for span in re.findall(r"`(\+?[a-z_]+[\w.]*=[^`\n]+)`", page.read_text(encoding="utf-8")):
             root = re.split(r"[.=]", span.lstrip("+"))[0]
@@ -86,14 +87,15 @@ def keys(name: str, *given: str) -> frozenset[str]:
 def key_exists(key: str) -> bool:
     """Whether the default configurations or another choice of the part have the key."""
     group = key.partition(".")[0]
-    if key in keys("evaluate") | keys("train"):
+    if any(key in keys(job) for job in JOBS):
         return True
     if group in ("training", "trainer"):
         experiments = sorted((ROOT / "conf" / "experiment").glob("*_minitalks.yaml"))
         return any(key in keys("train", f"experiment={path.stem}") for path in experiments)
     choices = sorted((ROOT / "conf" / group).glob("*.yaml"))
-    start = () if group == "system" else ("system=streamatt",)
-    return any(key in keys("evaluate", *start, f"{group}={path.stem}") for path in choices)
+    job = "prepare" if group in ("word_times", "word_alignment") else "evaluate"
+    start = () if group == "system" or job == "prepare" else ("system=streamatt",)
+    return any(key in keys(job, *start, f"{group}={path.stem}") for path in choices)
 
 
 def example(page: Path) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def test_overrides_compose(page: str, name: str, given: tuple[str, ...]) -> None
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_keys_exist(page: Path) -> None:
     """Keys that a page names without a value; an override is composed above."""
-    known = keys("evaluate") | keys("train")
+    known = keys("evaluate") | keys("train") | keys("prepare")
     roots = (GROUPS - {"hydra"}) | {key.partition(".")[0] for key in known}
     named = set(KEY.findall(page.read_text(encoding="utf-8"))) - EXAMPLE_KEYS
     named = {key for key in named if key.partition(".")[0] in roots}

@@ -7,6 +7,7 @@ import torch
 
 from tests.policies.decisions import decide, hypothesis, session, with_attention
 from zoo.policies.alignatt import AlignAtt
+from zoo.policies.attention import AttentionGuided
 from zoo.policies.base import Policy
 from zoo.policies.edatt import EDAtt
 from zoo.types import Decision, Request
@@ -32,7 +33,9 @@ def test_alignatt_stops_at_the_first_token_that_attends_to_the_last_frames(
     starts: str, attended: list[int], finished: bool, write: int
 ) -> None:
     answer = hypothesis(starts, attended=attended, finished=finished)
-    assert decide(AlignAtt(frames=2), answer, session()) == ([Request()], Decision(write=write))
+    policy = AlignAtt(frames=2)
+    expected = [Request(late=policy.late)], Decision(write=write)
+    assert decide(policy, answer, session()) == expected
 
 
 def test_alignatt_reads_the_rows_of_new_tokens_only() -> None:
@@ -154,8 +157,9 @@ EARLY, LATE, LATER, BOTH = (
 def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_frames(
     rows: list[list[float]], alpha: float, write: int
 ) -> None:
-    assert decide(EDAtt(alpha=alpha), with_attention("wwww", rows), session()) == (
-        [Request()],
+    policy = EDAtt(alpha=alpha)
+    assert decide(policy, with_attention("wwww", rows), session()) == (
+        [Request(late=policy.late)],
         Decision(write=write),
     )
     scaled = with_attention("wwww", [[3 * weight for weight in row] for row in rows])
@@ -207,3 +211,17 @@ def test_a_guided_policy_needs_the_alignment_it_asked_for() -> None:
     for policy in (AlignAtt(frames=1), EDAtt(alpha=0.1)):
         with pytest.raises(ValueError, match="no alignment"):
             decide(policy, hypothesis("ww"), session())
+
+
+@pytest.mark.parametrize("policy", [AlignAtt(frames=2), EDAtt(alpha=0.4, last_frames=2)])
+def test_rows_of_several_streams_are_late_as_alone(policy: AttentionGuided) -> None:
+    """A batch pads the rows of streams with fewer frames."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 9, (200,), generator=generator)
+    rows = [torch.rand(1, int(length), generator=generator) for length in lengths]
+    padded = torch.cat(
+        [torch.nn.functional.pad(row, (0, 9 - row.shape[1]), value=9) for row in rows]
+    )
+    alone = [bool(policy.late(row, torch.tensor([row.shape[1]]))) for row in rows]
+    assert policy.late(padded, lengths).tolist() == alone
+    assert set(alone) == {True, False}

@@ -222,5 +222,53 @@ def test_a_chunk_is_flagged_without_waiting_for_more_than_one() -> None:
 
 def test_progress_is_reported_in_source_seconds() -> None:
     durations: list[float] = []
-    list(simulate(Script({"talk": ["", ""]}), [source([1, 0.5])], on_chunk=durations.append))  # type: ignore[arg-type]
+    system = Script({"talk": ["", ""]})
+    list(
+        simulate(
+            system,  # type: ignore[arg-type]
+            [source([1, 0.5])],
+            on_chunk=lambda stream: durations.append(stream.newest),
+        )
+    )
     assert durations == [1.0, 0.5]
+
+
+def test_a_live_source_marks_its_last_chunk_and_no_chunk_waits_for_the_next() -> None:
+    taken: list[int] = []
+
+    def arriving() -> Iterator[SpeechChunk]:
+        for index in range(3):
+            taken.append(index)
+            yield SpeechChunk(torch.zeros(1), final=index == 2)
+
+    chunks = mark_final(arriving())
+    next(chunks)
+    assert taken == [0]
+    assert [chunk.final for chunk in chunks] == [False, True]
+
+
+def test_output_is_reported_at_the_chunk_that_has_it() -> None:
+    seen: list[list[str]] = []
+    list(
+        simulate(
+            Script({"talk": ["eins", ""]}),  # type: ignore[arg-type]
+            [source([1, 0.5])],
+            on_chunk=lambda stream: seen.append([one.text for one in stream.emissions]),
+        )
+    )
+    assert seen == [["eins"], ["eins"]]
+
+
+def test_retracted_text_is_replaced_and_keeps_no_delay() -> None:
+    class Retranslation(Script):
+        def step(self, sessions: Sequence[Stream], chunks: Sequence[SpeechChunk]) -> list[Action]:
+            [session] = sessions
+            session.source_ended = chunks[0].final
+            session.chunks += chunks
+            outputs = [("a bc", 0), (" de", 0), ("x f", 5), ("", 0)]
+            text, retracted = outputs[len(session.chunks) - 1]
+            return [Action(text, retracted=retracted)]
+
+    instance = one(Retranslation({}), [1, 1, 1, 1])
+    assert (instance.text, instance.units) == ("a x f", ("a", "x", "f"))
+    assert instance.delays == (1.0, 3.0, 3.0)

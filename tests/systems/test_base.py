@@ -19,7 +19,8 @@ from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.local_agreement import LocalAgreement
 from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
 from zoo.synthesizers.base import Synthesizer
-from zoo.systems.base import Knob, StreamingSystem
+from zoo.systems.base import StreamingSystem
+from zoo.systems.system import Knob
 from zoo.types import (
     SAMPLE_RATE,
     Capability,

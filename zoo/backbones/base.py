@@ -57,6 +57,26 @@ def mark_restored(module: nn.Module) -> None:
         parameter.restored = True  # type: ignore[attr-defined]
 
 
+@torch.no_grad()
+def check_finite(module: nn.Module, name: str) -> None:
+    """Check the weights that were read from a checkpoint.
+
+    Args:
+        module: Network with weights.
+        name: Name or folder of the checkpoint, for the error message.
+
+    Raises:
+        ZooError: If a weight is NaN or infinite.
+    """
+    for parameter, values in module.named_parameters():
+        # a sum needs no second tensor; it is finite unless a value is not
+        if not values.is_meta and not values.sum(dtype=torch.float32).isfinite():
+            raise ZooError(
+                f"The weights of {name} are damaged: {parameter} has values that are NaN or "
+                "infinite."
+            )
+
+
 def is_restored(parameter: nn.Parameter) -> bool:
     """Return whether ``mark_restored`` has marked a parameter."""
     return getattr(parameter, "restored", False)

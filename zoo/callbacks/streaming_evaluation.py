@@ -13,15 +13,17 @@ from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 
+from zoo.evaluation.comet import check_texts, find_comet, scored_with_comet
 from zoo.evaluation.scorer import Scored, Scorer
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.strategy import IndependentRanks
 from zoo.formats.finished import FinishedStreams
+from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import ranks
-from zoo.systems.base import StreamingSystem
+from zoo.systems.system import System
 from zoo.types import Instance, Seconds
 
 MS = 1000
@@ -41,6 +43,8 @@ class StreamingEvaluation(StreamCallback):
         resume: Whether talks in the logs of ``folder`` are not streamed again.
         on_all_ranks: Whether every rank waits for all streams and scores them; otherwise only rank
             0 does.
+        comet: Whether the COMET models of the scorer's settings score the streams at the end of
+            each evaluation. (``evaluate.py`` scores all rows together instead.)
 
     Attributes:
         label: Title of the progress bar. None: the name of the system.
@@ -58,6 +62,7 @@ class StreamingEvaluation(StreamCallback):
         folder: Path | None = None,
         resume: bool = False,
         on_all_ranks: bool = False,
+        comet: bool = True,
     ) -> None:
         self.scorer = scorer or Scorer(Settings())
         self.folder = folder
@@ -67,6 +72,8 @@ class StreamingEvaluation(StreamCallback):
         self.instances: list[Instance] = []
         self.scored: Scored | None = None
         self.seconds: Seconds = 0.0
+        self._with_comet = comet
+        self._comet: Comet | None = None
         self._start: Seconds = 0.0
         self._log = FinishedStreams(Path())
         self._queue = TalkQueue((), name="none")
@@ -83,7 +90,7 @@ class StreamingEvaluation(StreamCallback):
         dataloader_idx: int = 0,
     ) -> None:
         """Begin an evaluation."""
-        assert isinstance(pl_module, StreamingSystem)
+        assert isinstance(pl_module, System)
         self.begin(trainer, pl_module, batch)
 
     def on_test_batch_end(
@@ -96,7 +103,7 @@ class StreamingEvaluation(StreamCallback):
         dataloader_idx: int = 0,
     ) -> None:
         """End an evaluation and log the scores."""
-        assert isinstance(pl_module, StreamingSystem)
+        assert isinstance(pl_module, System)
         self.end(trainer, pl_module, batch)
         # ``sync_dist`` with ``rank_zero_only`` reduces nothing, and Lightning does not warn
         scores = self.logged(pl_module)
@@ -105,14 +112,18 @@ class StreamingEvaluation(StreamCallback):
     on_validation_batch_start = on_test_batch_start
     on_validation_batch_end = on_test_batch_end
 
-    def begin(self, trainer: Trainer, system: StreamingSystem, queue: TalkQueue) -> None:
+    def begin(self, trainer: Trainer, system: System, queue: TalkQueue) -> None:
         """Open the log of this rank and the progress bar of rank 0.
 
         Args:
             trainer: Trainer of the evaluation.
             system: System to evaluate.
             queue: Talks of the evaluation.
+
+        Raises:
+            ZooError: COMET has no environment, no model, or talks without source text.
         """
+        self._find_comet(queue)
         folder = self.folder or Path(trainer.log_dir or trainer.default_root_dir) / "streams"
         shared = ranks()
         self._queue = queue
@@ -137,7 +148,7 @@ class StreamingEvaluation(StreamCallback):
         """Write the finished stream to disk."""
         self._log.append(instance)
 
-    def end(self, trainer: Trainer, system: StreamingSystem, queue: TalkQueue) -> None:
+    def end(self, trainer: Trainer, system: System, queue: TalkQueue) -> None:
         """Collect the streams of all ranks and score them; arguments as ``begin``."""
         self.instances, self.scored = [], None
         shared = ranks()
@@ -159,7 +170,7 @@ class StreamingEvaluation(StreamCallback):
         """Close the progress bar."""
         self._progress.close()
 
-    def logged(self, system: StreamingSystem) -> dict[str, float]:
+    def logged(self, system: System) -> dict[str, float]:
         """Return the scores of the last evaluation that have a value, by logged name."""
         prefix = f"{self._queue.split}/{system.direction}"
         scores = self.scored.scores if self.scored else {}
@@ -169,15 +180,34 @@ class StreamingEvaluation(StreamCallback):
             if score.value is not None
         }
 
-    def score(self, system: StreamingSystem) -> Scored:
+    def score(self, system: System) -> Scored:
         """Score the collected streams."""
-        with_speech = system.synthesizer is not None
+        with_speech = system.emits_speech
         score = self.scorer.offline if self._queue.whole else self.scorer.streamed
-        return score(
-            self.instances, self._queue.talks, system.target_language, with_speech=with_speech
+        talks, target = self._queue.talks, system.target_language
+        scored = score(self.instances, talks, target, with_speech=with_speech)
+        if self._comet is None:
+            return scored
+        return scored_with_comet(
+            scored,
+            self.instances,
+            talks,
+            target,
+            settings=self.scorer.settings,
+            comet=self._comet,
         )
 
-    def _collect(self, system: StreamingSystem) -> list[Instance]:
+    def _find_comet(self, queue: TalkQueue) -> None:
+        """Find the COMET models on the ranks that score, once, before talks are streamed."""
+        settings = self.scorer.settings
+        if not (self._with_comet and settings.comet):
+            return
+        if self._comet is None and (self.on_all_ranks or ranks().rank == 0):
+            self._comet = find_comet(settings.comet, settings.comet_python)
+        if self._comet is not None:
+            check_texts(queue.talks, self._comet)
+
+    def _collect(self, system: System) -> list[Instance]:
         """Wait for the streams of all ranks; stream the talks of ranks that have stopped."""
         stopped = ranks().wait(self._queue.name, self._add_progress)
         finished = self._log.read()

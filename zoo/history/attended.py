@@ -5,7 +5,7 @@ Audio History Selection".
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -49,6 +49,9 @@ class AttendedHistory(History, ABC):
         {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
     )
 
+    # A selection that keeps at least one written token reads the rows of kept tokens only
+    reads_unwritten: bool = field(default=False, init=False)
+
     cut: CutMoment = "with_text"
     rows: AlignedRows = "kept"
     min_seconds: Seconds = 0.0
@@ -65,6 +68,7 @@ class AttendedHistory(History, ABC):
         check_numbers(name, least=1, max_tokens=self.max_tokens)
         check_choice(f"cut of {name}", self.cut, get_args(CutMoment))
         check_choice(f"rows of {name}", self.rows, get_args(AlignedRows))
+        self.reads_unwritten = self.rows == "hypothesis"
 
     @abstractmethod
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
@@ -75,7 +79,8 @@ class AttendedHistory(History, ABC):
             num_written: Number of written tokens.
 
         Returns:
-            Index of the first written token to keep. ``num_written`` itself: keep none.
+            Index of the first written token to keep. ``num_written`` itself: keep none; a subclass
+            that may do so sets ``reads_unwritten``.
         """
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:

@@ -14,9 +14,13 @@ class History:
 
     Attributes:
         needs: Capabilities that the history requires of the backbone.
+        reads_unwritten: Whether :meth:`trim` reads the tokens of a translation that the policy did
+            not write. If False, backbones may stop decoding at the first token that the policy
+            would not write.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
+    reads_unwritten: bool = True  # the safe choice for a history that does not set it
 
     def open(self) -> Any:
         """Return the history's state for a new stream. None: no state."""

@@ -8,3 +8,5 @@ class KeepAll(History):
 
     For sentence-level input and for backbones that maintain a window of their own (InfiniSST).
     """
+
+    reads_unwritten = False

@@ -19,6 +19,7 @@ class ReferenceSegments(History):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
+    reads_unwritten = False
 
     def onset(self, session: Session) -> Frames | None:
         """Return the start of the current segment once it is received.

@@ -80,6 +80,7 @@ class VoiceActivity(History):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
+    reads_unwritten = False
 
     def __init__(
         self,

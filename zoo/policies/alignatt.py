@@ -39,11 +39,17 @@ class AlignAtt(AttentionGuided):
         AttentionGuided.__post_init__(self)
         check_numbers("AlignAtt", least=1, frames=self.frames, rewind=self.rewind)
 
+    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
+        """Mark tokens aligned to one of the last ``frames`` frames."""
+        padding = torch.arange(attention.shape[1], device=attention.device) >= frames[:, None]
+        attended = attention.masked_fill(padding, -torch.inf).argmax(dim=1)
+        return attended >= frames - self.frames
+
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Mark tokens aligned to the last frames, or all tokens if one before jumps back."""
-        attended = hypothesis.attended_frames
-        unstable = attended[hypothesis.prefix_length :] >= hypothesis.num_frames - self.frames
+        """Mark late tokens, or all tokens if one before the first late token jumps back."""
+        unstable = super().unstable(hypothesis)
         if self.rewind is not None:
+            attended = hypothesis.attended_frames
             late = unstable.nonzero()
             stable = int(late[0]) if late.numel() else len(unstable)
             begin = max(hypothesis.prefix_length - 1, 0)

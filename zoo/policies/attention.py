@@ -7,6 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
+import torch
 from torch import Tensor
 
 from zoo.errors import check_choice
@@ -41,14 +42,29 @@ class AttentionGuided(Policy):
         check_choice(f"last_word of {type(self).__name__}", self.last_word, get_args(LastWord))
 
     @abstractmethod
+    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
+        """Mark the tokens that depend on the newest source frames.
+
+        Args:
+            attention: (n, longest) alignment weights, one token per row.
+            frames: (n,) number of frames of each row; later columns are padding.
+
+        Returns:
+            (n,) bool.
+        """
+
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Return (new,) bool, True for each new token that depends on the newest source frames."""
+        """Return (new,) bool, True for each new token that must not be written."""
+        attention = hypothesis.require_alignment()[hypothesis.prefix_length :]
+        return self.late(attention, torch.full((len(attention),), hypothesis.num_frames))
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
-        """Request one translation and write its stable words."""
-        hypothesis = yield Request()
+        """Request one translation, up to its first late token, and write its stable words."""
         if session.must_flush and self.flush:
+            hypothesis = yield Request()
             return Decision(write=hypothesis.num_new_tokens)
+
+        hypothesis = yield Request(late=self.late)
 
         unstable = self.unstable(hypothesis)
         stable = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.num_new_tokens

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.errors import check_numbers
 from zoo.policies.attention import AttentionGuided
-from zoo.types import Frames, Hypothesis
+from zoo.types import Frames
 
 
 @dataclass(kw_only=True, eq=False)
@@ -41,10 +41,12 @@ class EDAtt(AttentionGuided):
         check_numbers("EDAtt", above=0, alpha=self.alpha)
         check_numbers("EDAtt", least=1, last_frames=self.last_frames)
 
-    def unstable(self, hypothesis: Hypothesis) -> Tensor:
+    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
         """Mark tokens whose attention on the last frames sums to ``alpha`` or more."""
-        attention = hypothesis.require_alignment()[hypothesis.prefix_length :].float()
+        frame = torch.arange(attention.shape[1], device=attention.device)
+        end = frames[:, None]
+        attention = attention.float().masked_fill(frame >= end, 0)
         if self.l2_norm:
             norm = attention.norm(dim=1, keepdim=True)
             attention = attention / norm.clamp_min(torch.finfo(norm.dtype).tiny)
-        return attention[:, -self.last_frames :].sum(dim=1) >= self.alpha
+        return attention.masked_fill(frame < end - self.last_frames, 0).sum(dim=1) >= self.alpha

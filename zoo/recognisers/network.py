@@ -16,11 +16,10 @@ from transformers import (
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
-    LOAD_ERRORS,
     check_extractor,
+    find_config,
     load_network,
     load_part,
-    read_config,
 )
 from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
@@ -87,10 +86,7 @@ class RecogniserNetwork:
             ZooError: the model is missing or not a recogniser.
         """
         hub.check(NOUN, self.name)
-        try:
-            config = read_config(self.name)
-        except LOAD_ERRORS:
-            config = {}
+        config = find_config(self.name)
         if not config:
             raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")
 

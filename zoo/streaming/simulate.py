@@ -48,7 +48,8 @@ class Source:
 
     Attributes:
         talk: Name of the talk.
-        chunks: (n,) samples in order of arrival, all of one size except the last.
+        chunks: (n,) samples in order of arrival, all of one size except the last. A live source
+            yields ``SpeechChunk`` and marks its last one itself.
         reference: Reference translation.
         segments: (begin, end) of the reference segments in seconds, for systems that use them
             (SimulST).
@@ -56,7 +57,7 @@ class Source:
     """
 
     talk: str
-    chunks: Iterable[Tensor]
+    chunks: Iterable[Tensor | SpeechChunk]
     reference: str = ""
     segments: Sequence[tuple[Seconds, Seconds]] = ()
     index: int | None = None
@@ -76,6 +77,7 @@ class Stream:
         events: Events so far. A transcript equal to the last one is left out.
         transcript: Text of the last transcript.
         received: Samples received so far.
+        newest: Duration of the newest chunk in seconds.
     """
 
     index: int
@@ -87,6 +89,7 @@ class Stream:
     events: list[StreamEvent] = field(default_factory=list)
     transcript: str = ""
     received: Samples = 0
+    newest: Seconds = 0.0
 
     def add_events(self, events: Sequence[StreamEvent]) -> None:
         """Append the events of the newest chunk, whose time is not in ``times`` yet."""
@@ -97,13 +100,23 @@ class Stream:
                 self.transcript = event.text
             self.events.append(replace(event, chunk=len(self.times)))
 
+    def retract(self, characters: int) -> None:
+        """Delete characters at the end of the text of the outputs so far; speech stays."""
+        for place in range(len(self.emissions) - 1, -1, -1):
+            if not characters:
+                return
+            text = self.emissions[place].text
+            deleted = min(characters, len(text))
+            characters -= deleted
+            self.emissions[place] = replace(self.emissions[place], text=text[: len(text) - deleted])
+
 
 def simulate(
     system: SimulatedSystem,
     sources: Iterable[Source],
     *,
     batch_size: int = 1,
-    on_chunk: Callable[[Seconds], None] | None = None,
+    on_chunk: Callable[[Stream], None] | None = None,
 ) -> Iterator[Instance]:
     """Stream every source to its end.
 
@@ -112,7 +125,7 @@ def simulate(
         sources: Streams to translate.
         batch_size: Number of streams that advance in lockstep. The slot of a finished stream is
             refilled with the next source.
-        on_chunk: Called with the duration in seconds of each processed chunk.
+        on_chunk: Called with a stream after each of its chunks, at the moment of the output.
 
     Yields:
         One instance per source, in the order in which streams finish.
@@ -137,14 +150,14 @@ def simulate(
 
 
 def advance(
-    system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
+    system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Stream], None] | None
 ) -> None:
     """Process one chunk of every live stream; the batch is timed as one computation.
 
     Args:
         system: The system that receives the chunks.
         live: Live streams. The outputs, events and times of the chunk are appended to each stream.
-        on_chunk: Called with the duration in seconds of each processed chunk.
+        on_chunk: Called with a stream after each of its chunks, at the moment of the output.
     """
     chunks = [next(stream.chunks) for stream in live]
     start = time.perf_counter()
@@ -153,7 +166,9 @@ def advance(
 
     for stream, chunk, action in zip(live, chunks, actions, strict=True):
         stream.received += chunk.samples.numel()
+        stream.newest = chunk.samples.numel() / SAMPLE_RATE
         arrival = stream.received / SAMPLE_RATE
+        stream.retract(action.retracted)
         if action.text or action.speech is not None:
             stream.emissions.append(
                 Emission(action.text, arrival, len(stream.times), action.speech)
@@ -162,16 +177,25 @@ def advance(
         stream.times.append(ChunkTime(arrival, compute))
 
         if on_chunk:
-            on_chunk(chunk.samples.numel() / SAMPLE_RATE)
+            on_chunk(stream)
 
 
-def mark_final(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
-    """Mark the last chunk as final. A source without audio yields one empty final chunk."""
+def mark_final(chunks: Iterable[Tensor | SpeechChunk]) -> Iterator[SpeechChunk]:
+    """Mark the last chunk as final. A source without audio yields one empty final chunk.
+
+    Samples are held until the next ones show that they are not the last. A ``SpeechChunk`` of a
+    live source passes at once.
+    """
     previous: Tensor | None = None
-    for samples in chunks:
+    for chunk in chunks:
+        if isinstance(chunk, SpeechChunk):
+            yield chunk
+            if chunk.final:
+                return
+            continue
         if previous is not None:
             yield SpeechChunk(previous)
-        previous = samples
+        previous = chunk
     yield SpeechChunk(torch.zeros(0) if previous is None else previous, final=True)
 
 

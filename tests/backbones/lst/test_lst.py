@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 from unittest import mock
 
 import pytest
@@ -14,6 +15,7 @@ from zoo.backbones.common.search import Context, SearchConfig
 from zoo.backbones.lst.lst import LST
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
+from zoo.policies.edatt import EDAtt
 from zoo.policies.read_all import ReadAll
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
@@ -299,3 +301,35 @@ def test_contradictory_options_are_refused(make: Make) -> None:
         ZooError, match=r"backbone\.alignment\.query must be one of predicting, own, mixed, not 'x'"
     ):
         make(alignment={"query": "x"})
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("query", ["predicting", "own"])
+def test_an_answer_ends_at_its_first_late_token(
+    make: Make, live: Live, beams: int, query: Literal["predicting", "own"]
+) -> None:
+    """The whole answer is the expectation, in a batch with speech of different lengths."""
+    backbone = make(
+        end_scale=0.5,
+        max_tokens=12,
+        search=SearchConfig(beams=beams, no_repeat_ngram=3, repetition_penalty=1.0),
+        alignment=AlignmentConfig(layer=1, query=query),
+    )
+    policy = EDAtt(alpha=0.6, last_frames=4)
+    seconds = (1.5, 2.5, 4.0, 3.2)
+    answers = {}
+    for late in (None, policy.late):
+        sessions = [
+            live(backbone, seconds=length, prefix=[40, 51][: index % 3], seed=index)
+            for index, length in enumerate(seconds)
+        ]
+        answers[late] = backbone.decode(sessions, [Request(late=late)] * 4, ALIGNED)
+    early = 0
+    for whole, stopped in zip(*answers.values(), strict=True):
+        unstable = policy.unstable(whole).tolist()
+        tokens = stopped.num_new_tokens
+        assert stopped.token_ids.tolist() == whole.token_ids[:tokens].tolist()
+        if tokens < whole.num_new_tokens:
+            assert tokens == unstable.index(True) + 1
+            early += 1
+    assert early

@@ -75,6 +75,40 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
     assert False in ended
 
 
+@torch.inference_mode()
+def test_beams_over_units_equal_generate(folder: Path, load: Load) -> None:
+    """The best of three beams, which differs from greedy units for at least one utterance."""
+    backbone = load(unit_search=SearchConfig(beams=3))
+    greedy = load()
+    network = SeamlessM4TForSpeechToSpeech.from_pretrained(folder, dtype=torch.float64).eval()
+    prompt = [network.config.t2u_eos_token_id, backbone.speaker.languages.units["deu"]]
+    differs = []
+    for seed in range(5):
+        session = opened(backbone, 182 + 20 * seed, seed=seed)
+        [hypothesis] = looked(backbone, session)
+        request = request_for(session, hypothesis)
+        [states] = backbone.fed([request], close=False)
+        [units] = backbone.generate_units([request], layer=1, close=False)
+        expected = network.t2u_model.generate(
+            inputs_embeds=states[None],
+            decoder_input_ids=torch.tensor([prompt]),
+            num_beams=3,
+            max_new_tokens=41,
+            suppress_tokens=backbone.speaker._control,
+        )
+        assert units.ids.tolist() == [int(unit) - 4 for unit in expected[0, 2:42] if unit > 3]
+        assert units.attention.shape == (len(units.ids), len(states))
+
+        [other] = greedy.generate_units([request], layer=1, close=False)
+        differs.append(units.ids.tolist() != other.ids.tolist())
+    assert any(differs)
+
+
+def test_units_have_no_texts_to_suppress(load: Load) -> None:
+    with pytest.raises(ZooError, match="suppress must be empty"):
+        load(unit_search=SearchConfig(suppress=["<unk>"]))
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 @torch.inference_mode()
 def test_states_are_those_of_the_whole_text_in_one_pass(

@@ -102,6 +102,26 @@ class AlignmentConfig:
                     )
         return chosen
 
+    def averaged(self, rows: Tensor) -> Tensor:
+        """Return (..., heads, frames) weights in at least float32, averaged if this comes first."""
+        rows = at_least_float32(rows)
+        return rows.mean(dim=-2, keepdim=True) if self.average == "first" else rows
+
+    def filtered(self, rows: Tensor, frames: Tensor | None = None) -> Tensor:
+        """Apply the last steps, median filter and average.
+
+        Args:
+            rows: (n, heads, longest) normalised weights, one token per row.
+            frames: (n,) number of frames of each row; None: all columns.
+
+        Returns:
+            (n, longest) weights.
+        """
+        if self.median_filter:
+            lengths = None if frames is None else frames[:, None, None]
+            rows = median_filter(rows, self.median_filter, lengths)
+        return rows.mean(dim=1)
+
     def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
         """Align the tokens of a text.
 
@@ -117,10 +137,7 @@ class AlignmentConfig:
             (prefix + new, frames) weights, at least float32.
         """
         kept_frames = max(1, rows.shape[-1] - self.ignore_last)
-        rows = at_least_float32(rows[..., :kept_frames])
-
-        if self.average == "first":
-            rows = rows.mean(dim=1, keepdim=True)
+        rows = self.averaged(rows[..., :kept_frames])
         if self.normalisation == "z_score_past":
             rows = z_score_past(rows)
 
@@ -132,9 +149,7 @@ class AlignmentConfig:
 
         if self.normalisation == "z_score":
             token_rows = z_score(token_rows)
-        if self.median_filter:
-            token_rows = median_filter(token_rows, self.median_filter)
-        return token_rows.mean(dim=1)
+        return self.filtered(token_rows)
 
     def _query_positions(
         self, tokens: int, *, opening: int, prefix: int, device: torch.device
@@ -171,22 +186,72 @@ def z_score_past(rows: Tensor) -> Tensor:
     """
     exact = (rows - rows[:1]).double()
     count = torch.arange(1, len(rows) + 1, device=rows.device)[:, None, None]
-    mean = exact.cumsum(dim=0) / count
-    squares = exact.square().cumsum(dim=0) - count * mean.square()
-    spread = (squares.clamp_min(0) / (count - 1).clamp_min(1)).sqrt()
-    scores = torch.where(spread > 0, (exact - mean) / spread.where(spread > 0, 1), 0)
+    scores = _standardised(exact, count, exact.cumsum(dim=0), exact.square().cumsum(dim=0))
     return torch.cat([rows[:2], scores[2:].to(rows)])
 
 
-def median_filter(rows: Tensor, width: int) -> Tensor:
+def _standardised(exact: Tensor, count: Tensor, total: Tensor, squares: Tensor) -> Tensor:
+    """Return float64 ``exact`` with mean 0 and deviation 1 over ``count`` rows of these sums."""
+    mean = total / count
+    spread = ((squares - count * mean.square()).clamp_min(0) / (count - 1).clamp_min(1)).sqrt()
+    return torch.where(spread > 0, (exact - mean) / spread.where(spread > 0, 1), 0)
+
+
+class PastScores:
+    """``z_score_past`` of several texts whose rows arrive one by one."""
+
+    def __init__(self, texts: Sequence[Tensor]) -> None:
+        """Sum the first rows of each text.
+
+        Args:
+            texts: (rows, heads, frames) weights of each text, at least one row.
+        """
+        longest = max(rows.shape[-1] for rows in texts)
+        padded = [F.pad(rows, (0, longest - rows.shape[-1])) for rows in texts]
+        self.first = torch.stack([rows[0] for rows in padded])  # (n, heads, longest)
+        differences = [(rows - rows[:1]).double() for rows in padded]
+        self.total = torch.stack([exact.cumsum(dim=0)[-1] for exact in differences])
+        self.squares = torch.stack([exact.square().cumsum(dim=0)[-1] for exact in differences])
+        counts = [len(rows) for rows in texts]
+        self.count = torch.tensor(counts, device=self.first.device)[:, None, None]
+        self.newest = torch.stack([rows[-1] for rows in padded])
+
+    def add(self, rows: Tensor) -> None:
+        """Add the next row of each text, (n, heads, longest)."""
+        exact = (rows - self.first).double()
+        self.total = self.total + exact
+        self.squares = self.squares + exact.square()
+        self.count = self.count + 1
+        self.newest = rows
+
+    def scores(self) -> Tensor:
+        """Return the scores of the newest row of each text, (n, heads, longest)."""
+        exact = (self.newest - self.first).double()
+        scores = _standardised(exact, self.count, self.total, self.squares).to(self.newest)
+        return torch.where(self.count < 3, self.newest, scores)
+
+
+def median_filter(rows: Tensor, width: int, lengths: Tensor | None = None) -> Tensor:
     """Replace each frame of (..., frames) by the median of the ``width`` frames around the frame.
 
-    The ends are padded by reflection. An input of at most ``width // 2`` frames, too short for the
+    The ends are padded by reflection. A row of at most ``width // 2`` frames, too short for the
     reflection, is returned unchanged.
+
+    Args:
+        rows: (..., frames) weights.
+        width: Width of the filter, an odd number of frames.
+        lengths: Number of frames of each row, of a shape that broadcasts to (..., 1); later columns
+            are padding. None: all frames.
     """
-    radius = width // 2
-    if rows.shape[-1] <= radius or rows.numel() == 0:
+    radius, frames = width // 2, rows.shape[-1]
+    if rows.numel() == 0:
         return rows
-    padded = F.pad(rows, (radius, radius), mode="reflect")
-    windows = padded.unfold(-1, width, 1)  # (..., frames, width)
-    return windows.sort(dim=-1).values[..., radius]
+    last = (torch.tensor(frames, device=rows.device) if lengths is None else lengths) - 1
+    last = last[..., None]  # (..., 1, 1)
+    offsets = torch.arange(-radius, radius + 1, device=rows.device)
+    places = (torch.arange(frames, device=rows.device)[:, None] + offsets).abs()
+    places = torch.where(places > last, 2 * last - places, places).clamp(0, frames - 1)
+    places = places.expand(*rows.shape, width)
+    windows = rows[..., None].expand(*rows.shape, width).gather(-2, places)
+    filtered = windows.sort(dim=-1).values[..., radius]
+    return torch.where(last[..., 0] >= radius, filtered, rows)

@@ -137,9 +137,17 @@ class Branches(ABC):
         visible = self.visible.view(self.streams, self.beams, -1)
         hidden = self._feed(ids, self._next.expand(-1, self.beams), visible)
         self.log_probs = self._predict(hidden.flatten(0, 1))
-        self._next = self._next + 1
-        if self._max_positions is not None:  # finished streams are fed until all streams finish
-            self._next = self._next.clamp(max=self._max_positions - 1)
+        self._next = self._within_room(self._next + 1)
+
+    def _within_room(self, positions: Tensor) -> Tensor:
+        """Limit positions to those of the decoder.
+
+        Only ids that no answer contains lie beyond: finished streams are fed until all streams
+        finish, and drafts are padded.
+        """
+        if self._max_positions is None:
+            return positions
+        return positions.clamp(max=self._max_positions - 1)
 
     def places(self, row: int) -> Tensor:
         """Return the cache positions of the tokens fed to ``row``, counted from ``prefix``.

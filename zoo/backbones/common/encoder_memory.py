@@ -4,7 +4,7 @@ An offline backbone encodes all kept audio of a stream again whenever the kept a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -29,12 +29,14 @@ class StreamState:
             number of samples.
         features: Cache of the concrete backbone, such as features of the kept audio.
         branch: Decoder branch of the last hypothesis. Only speech-generating backbones set it.
+        draft: Ids of the last hypothesis that were not emitted; the next one may begin with them.
     """
 
     memory: Tensor | None = None
     span: tuple[Samples, Samples] | None = None
     features: Any = None
     branch: Any = None
+    draft: list[int] = field(default_factory=list)
 
 
 def encoder_memories(

@@ -4,7 +4,6 @@ peft injects the adapter weights into the adapted layers, so the network keeps i
 weights are recognised by name.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from zoo.backbones.common.pretrained.weights import (
     tensor_files,
 )
 from zoo.errors import ZooError, check_choice, check_numbers, shorten_list
+from zoo.parsing import parse_json
 
 ADAPTER = "speech"
 WITHIN = (".lora_A.", ".lora_B.")
@@ -113,7 +113,7 @@ def read_adapter(folder: Path) -> Adapter | None:
     if not place.is_dir():
         return None
     try:
-        settings = json.loads((place / "adapter_config.json").read_text(encoding="utf-8"))
+        settings = parse_json((place / "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ZooError(
             f"The adapter in {place} is damaged: it has no readable adapter_config.json."

@@ -5,7 +5,8 @@ An answer is the list of ids that a search generates for one stream.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal, Protocol
 
 import torch
@@ -39,7 +40,44 @@ class Continuation(Protocol):
         """
 
     def generated(self, row: int) -> Tensor:
-        """Return decoder data of the tokens fed to ``row``, such as keys and values."""
+        """Return decoder data of the tokens fed to ``row``, such as keys and values.
+
+        The rows of the fed tokens come last, in order.
+        """
+
+
+class LateRows(Protocol):
+    """Marks the rows of a search at whose newest token decoding may stop.
+
+    Attributes:
+        own: Whether a mark belongs to the token that was fed last. Otherwise, it belongs to the
+            token that is generated next.
+    """
+
+    own: bool
+
+    def __call__(self) -> list[bool]:
+        """Return one mark per row. Called once for each position: the prompt, then each step."""
+
+
+class Drafts(Protocol):
+    """Drafts of answers, which the decoder has processed together with the prompts.
+
+    Attributes:
+        drafts: Ids that may be the beginning of each stream's answer.
+    """
+
+    drafts: Sequence[list[int]]
+
+    def draft_log_probs(self, stream: int) -> Tensor:
+        """Return the log-probabilities (n, vocabulary) of the n ids of a draft."""
+
+    def accept(self, lengths: Sequence[int]) -> None:
+        """Continue after the first ids of each draft; the other ids are rejected.
+
+        Args:
+            lengths: Number of accepted ids of each stream.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +102,8 @@ class Answer:
         finished: Whether the model generated an end id.
         generated: ``Continuation.generated`` of the answer. It covers either all tokens or all
             tokens but the last.
+
+    An answer that stopped early is not finished; see ``LateRows``.
     """
 
     tokens: list[int]
@@ -168,6 +208,8 @@ def search(
     never: Sequence[int] = (),
     never_first: Sequence[Sequence[int]] | None = None,
     stops: Sequence[Stop | None] | None = None,
+    late: LateRows | None = None,
+    drafts: Drafts | None = None,
 ) -> list[Answer]:
     """Generate one answer per stream.
 
@@ -182,6 +224,10 @@ def search(
             among these ids, no answer is empty.
         stops: For each stream, an additional stop condition or None. Only greedy search applies
             stop conditions; beam search ignores them.
+        late: Marks tokens at which an answer may end. Greedy search ends it at the first one, beam
+            search as soon as all beams have that token in common.
+        drafts: Greedy search begins after the longest prefix of each draft that it would have
+            generated itself. The streams of drafts have no stop condition and no late token.
 
     Returns:
         One answer per stream.
@@ -191,8 +237,12 @@ def search(
     """
     rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
-        return _beam_search(continuation, rules, contexts, limits, ends)
-    return _greedy(continuation, rules, contexts, limits, ends, stops or [None] * len(contexts))
+        return _beam_search(continuation, rules, contexts, limits, ends, late)
+    stops = stops or [None] * len(contexts)
+    begun: list[list[int]] = [[] for _ in contexts]
+    if drafts is not None and any(drafts.drafts):
+        begun = rules.accepted(drafts, contexts, limits)
+    return _greedy(continuation, rules, contexts, limits, ends, stops, late, begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +288,33 @@ class Rules:
             scores[row, list(self.never_first[stream])] = -torch.inf
         return scores
 
+    def accepted(
+        self, drafts: Drafts, contexts: Sequence[Context], limits: Sequence[int]
+    ) -> list[list[int]]:
+        """Accept the prefix of each draft that greedy search generates, and return these ids.
+
+        Args:
+            drafts: Drafts of all streams.
+            contexts: Context of each stream.
+            limits: Maximum number of generated ids of each stream.
+        """
+        begun: list[list[int]] = []
+        for stream, draft in enumerate(drafts.drafts):
+            ids = draft[: limits[stream] - 1]  # the search generates at least one id
+            if not ids:
+                begun.append([])
+                continue
+            rules = replace(self, never_first=[self.never_first[stream]])
+            scores = rules.scores(
+                drafts.draft_log_probs(stream)[: len(ids)],
+                [contexts[stream]] * len(ids),
+                [ids[:length] for length in range(len(ids))],
+            )
+            pairs = zip(ids, scores.argmax(dim=-1).tolist(), strict=True)
+            begun.append([token for token, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)])
+        drafts.accept([len(ids) for ids in begun])
+        return begun
+
 
 def _greedy(
     continuation: Continuation,
@@ -246,11 +323,17 @@ def _greedy(
     limits: Sequence[int],
     ends: Sequence[int],
     stops: Sequence[Stop | None],
+    late: LateRows | None,
+    tokens: list[list[int]],
 ) -> list[Answer]:
-    """Greedy search with the arguments of ``search``. Finished streams are fed until all finish."""
-    tokens: list[list[int]] = [[] for _ in contexts]
+    """Greedy search with the arguments of ``search``. Finished streams are fed until all finish.
+
+    ``tokens`` are the first ids of each answer, which the decoder has processed.
+    """
     answers: dict[int, Answer] = {}
+    own = late is not None and late.own
     while True:
+        marks = late() if late else [False] * len(tokens)
         scores = rules.scores(continuation.log_probs, contexts, tokens)
         best = scores.argmax(dim=-1)
         best_scores = scores.gather(1, best[:, None]).flatten().tolist()
@@ -260,11 +343,15 @@ def _greedy(
                 continue
             check_score(score)
             ids = tokens[stream]
+            if own and ids and marks[stream]:
+                answers[stream] = Answer(ids, False, continuation.generated(stream))
+                continue
             ended = token in ends
             if not ended:
                 ids.append(token)
             stop = stops[stream]
-            if ended or len(ids) == limits[stream] or (stop is not None and stop(ids)):
+            stopped = (marks[stream] and not own) or (stop is not None and stop(ids))
+            if ended or len(ids) == limits[stream] or stopped:
                 answers[stream] = Answer(ids, ended, continuation.generated(stream))
         if len(answers) == len(tokens):
             return [answers[stream] for stream in range(len(tokens))]
@@ -277,6 +364,7 @@ def _beam_search(
     contexts: Sequence[Context],
     limits: Sequence[int],
     ends: Sequence[int],
+    late: LateRows | None,
 ) -> list[Answer]:
     """Beam search; for the arguments see ``search``.
 
@@ -289,6 +377,10 @@ def _beam_search(
         StreamSearch(continuation, config, limit, ends, index) for index, limit in enumerate(limits)
     ]
     while True:
+        if late:
+            marks = late()
+            for stream in streams:
+                stream.mark(marks, own=late.own)
         beams = [beam for stream in streams for beam in stream.beams]
         scores = rules.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams])
         sums = [[beam.score] for beam in beams]
@@ -299,6 +391,8 @@ def _beam_search(
         values, places = scores.view(len(streams), -1).topk(candidates)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
             stream.advance(value, place, vocabulary)
+            if late and not stream.done:
+                stream.stop_early()
         if all(stream.done for stream in streams):
             return [max(stream.finished, key=lambda scored: scored[0])[1] for stream in streams]
         beams = [beam for stream in streams for beam in stream.beams]
@@ -313,11 +407,14 @@ class Beam:
         tokens: Generated ids.
         score: Sum of the scores of the generated ids.
         row: Index of the decoder row that the beam continues.
+        first_late: Number of generated ids up to the first late one, which is included; None if no
+            late id is known. The last id may not be generated yet.
     """
 
     tokens: list[int]
     score: float
     row: int
+    first_late: int | None = None
 
 
 class StreamSearch:
@@ -372,7 +469,7 @@ class StreamSearch:
                 if rank < self.config.beams and score > -torch.inf:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
-                running.append(Beam([*parent.tokens, token], score, row))
+                running.append(Beam([*parent.tokens, token], score, row, parent.first_late))
 
         at_limit = length == self.limit  # then no beam is unfinished
         self.done = at_limit or self._settled(running[0].score / length**self.config.length_penalty)
@@ -385,6 +482,38 @@ class StreamSearch:
         answer = Answer(tokens[:-1] if ended else tokens, ended, self.continuation.generated(row))
         self.finished.append((score / len(tokens) ** self.config.length_penalty, answer))
         self.finished = sorted(self.finished, key=lambda scored: -scored[0])[: self.config.beams]
+
+    def mark(self, marks: Sequence[bool], *, own: bool) -> None:
+        """Note the first late id of each beam.
+
+        Args:
+            marks: Mark of each row; see ``LateRows``.
+            own: Whether marks belong to the ids fed last instead of to the next ids.
+        """
+        for place, beam in enumerate(self.beams):
+            newest = len(beam.tokens) if own else len(beam.tokens) + 1
+            if beam.first_late is None and newest and marks[self.first_row + place]:
+                self.beams[place] = replace(beam, first_late=newest)
+
+    def stop_early(self) -> None:
+        """End the answer at its first late id if all beams and finished answers share it.
+
+        Whichever of them would win, the answer would begin with the same ids, and nothing is read
+        of the later ones.
+        """
+        best = self.beams[0]
+        length = best.first_late
+        if length is None or length > len(best.tokens):
+            return
+        shared = best.tokens[:length]
+        texts = [beam.tokens for beam in self.beams if beam.score > -torch.inf]
+        texts += [answer.tokens for _, answer in self.finished]
+        if any(tokens[:length] != shared for tokens in texts):
+            return
+        generated = self.continuation.generated(best.row)
+        surplus = max(len(best.tokens) - 1 - length, 0)  # the newest id is not fed yet
+        answer = Answer(shared, False, generated[: len(generated) - surplus])
+        self.finished, self.done = [(0.0, answer)], True
 
     def _settled(self, best_running: float) -> bool:
         """Whether ``finished`` is full and its worst score is at least ``best_running``."""

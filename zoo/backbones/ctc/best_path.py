@@ -3,7 +3,7 @@
 The waves of a batch do not influence one another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,24 +29,36 @@ def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Te
     Returns:
         Best path of each wave, (frames,) int64.
     """
+    return [logits.argmax(dim=-1) for logits in frame_logits(network, extractor, waves)]
+
+
+def frame_logits(network: Any, extractor: Any, waves: Sequence[Tensor]) -> Iterator[Tensor]:
+    """Yield the scores of all tokens in every frame of each wave; batches as for ``best_paths``.
+
+    Args:
+        network: CTC model of Transformers.
+        extractor: Feature extractor of the network.
+        waves: Audio, (n,) samples at 16 kHz each.
+
+    Yields:
+        (frames, tokens) unnormalised scores of each wave.
+    """
     batch_size = max(1, len(waves)) if extractor.return_attention_mask else 1
-    paths: list[Tensor] = []
     for start in range(0, len(waves), batch_size):
-        paths += _paths(network, extractor, waves[start : start + batch_size])
-    return paths
+        yield from _logits(network, extractor, waves[start : start + batch_size])
 
 
-def _paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
-    """Return the best path of each wave of a batch, (frames,) int64."""
+def _logits(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
+    """Return the scores of each wave of a batch, (frames, tokens)."""
     inputs = features(extractor, waves)
     name = network.main_input_name
     values = inputs[name].to(network.device, network.dtype)
     mask = inputs["attention_mask"].to(network.device) if "attention_mask" in inputs else None
-    paths = network(**{name: values}, attention_mask=mask).logits.argmax(dim=-1)  # (batch, frames)
+    logits = network(**{name: values}, attention_mask=mask).logits  # (batch, frames, tokens)
     if mask is None:
-        return list(paths)
-    lengths = frames(network, mask.sum(dim=1), paths.shape[1])
-    return [path[:length] for path, length in zip(paths, lengths.tolist(), strict=True)]
+        return list(logits)
+    lengths = frames(network, mask.sum(dim=1), logits.shape[1])
+    return [row[:length] for row, length in zip(logits, lengths.tolist(), strict=True)]
 
 
 def frames(network: Any, lengths: Tensor, max_frames: int) -> Tensor:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from transformers import Wav2Vec2CTCTokenizer
 
+from zoo.files import write_text
+
 BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # tokens of wav2vec 2.0
 
 
@@ -24,7 +26,7 @@ def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
     vocabulary = {token: number for number, token in enumerate([BLANK, UNKNOWN, SPACE, *letters])}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.json"
-        path.write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+        write_text(path, json.dumps(vocabulary, ensure_ascii=False))
         return Wav2Vec2CTCTokenizer(
             str(path),
             pad_token=BLANK,

@@ -16,6 +16,8 @@ from transformers import Speech2TextTokenizer
 
 from zoo.backbones.fbk_conformer.network import Statistics
 from zoo.errors import ZooError, shorten_list
+from zoo.files import write_text
+from zoo.parsing import parse_yaml
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first ids
 FILLER = re.compile(r"madeupword\d+")  # fairseq's padding of a dictionary to a multiple of 8
@@ -49,7 +51,7 @@ def data_files(config: Path, given: Mapping[str, Path]) -> DataFiles:
             or target tokens that are not supported.
     """
     try:
-        values = yaml.safe_load(config.read_text(encoding="utf-8"))
+        values = parse_yaml(config.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ZooError(f"{config} is missing or no YAML file.") from error
     if not isinstance(values, dict):
@@ -150,6 +152,6 @@ def write_tokenizer(spm: Path, ids: Mapping[str, int], folder: Path) -> None:
         )
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "vocab.json"
-        file.write_text(json.dumps(ids), encoding="utf-8")
+        write_text(file, json.dumps(ids))
         tokenizer = Speech2TextTokenizer(vocab_file=str(file), spm_file=str(spm))
         tokenizer.save_pretrained(folder)

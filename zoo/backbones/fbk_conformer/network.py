@@ -13,6 +13,7 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.fbk_conformer.encoder import ConformerEncoder, EncoderConfig
 from zoo.errors import ZooError, check_numbers
 from zoo.files import write_text
+from zoo.parsing import parse_json
 
 DESCRIPTION = "config.json"
 BEGIN, PADDING, END, UNKNOWN = range(4)  # ids of fairseq's special tokens
@@ -113,7 +114,7 @@ def read_config(folder: Path) -> NetworkConfig:
             "backbone.name=..."
         )
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(path.read_text(encoding="utf-8"))
         return NetworkConfig(
             encoder=EncoderConfig(**values["encoder"]),
             decoder=DecoderConfig(**values["decoder"]),

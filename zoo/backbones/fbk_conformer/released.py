@@ -8,7 +8,6 @@ give a ``Record``, which only stores the attributes in the file, so that no code
 numpy runs and their versions do not matter.
 """
 
-import pickle
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,17 +19,6 @@ from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
 from zoo.errors import ZooError, shorten_list
-
-LOAD_ERRORS = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    pickle.UnpicklingError,
-)
 
 
 class Record:
@@ -89,7 +77,9 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
                     f"fairseq needs: {shorten_list(others)}."
                 )
             state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except LOAD_ERRORS as error:
+    except ZooError:
+        raise
+    except Exception as error:  # of the unpickler, for a file of any content
         raise ZooError(f"{file} is damaged or no checkpoint of fairseq.") from error
     if not isinstance(state, Mapping):
         raise ZooError(f"{file} is no checkpoint of fairseq: it contains no training arguments.")

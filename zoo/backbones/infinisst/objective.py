@@ -11,7 +11,7 @@ from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig, RobustSegmentSampler
 from zoo.data.sampling import Sampler
-from zoo.data.talks import Talk
+from zoo.data.talks import LazyTalks, Talk
 from zoo.data.trajectories import emission_times, merge_turns
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -62,7 +62,7 @@ class Trajectories(Objective):
             raise ZooError(
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."
             )
-        for talk in talks:
+        for talk in () if isinstance(talks, LazyTalks) else talks:
             if talk.target_language(self.target.code) != self.target.code:
                 raise ZooError(
                     f"InfiniSST is trained in one direction, to {self.target.name}, but talk "
@@ -71,8 +71,9 @@ class Trajectories(Objective):
             for segment in talk.segments:
                 emission_times(segment, self.target.code)  # raises here, not in a data worker
         for sampler in samplers:
-            assert isinstance(sampler, RobustSegmentSampler)
-            for multiplier in sorted(sampler.multipliers):
+            own = sampler.window(0)
+            assert isinstance(own, RobustSegmentSampler)
+            for multiplier in sorted(own.multipliers):
                 backbone.prompt.instruction(  # raises without a latency token
                     source=self.source, target=self.target, multiplier=multiplier
                 )

@@ -19,6 +19,7 @@ import yaml
 from zoo.backbones.common.speech_llm import released
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.description import DESCRIPTION, LAYER
+from zoo.files import write_text
 
 USE = "system=streamatt backbone=lst backbone.search.repetition=prompt backbone.name={0}"
 
@@ -57,7 +58,7 @@ def convert(
         "block_chunks": 0,
         "alignment": {"layer": LAYER, "query": "predicting"},
     }
-    (Path(folder) / DESCRIPTION).write_text(yaml.safe_dump({"backbone": backbone}, sort_keys=False))
+    write_text(Path(folder) / DESCRIPTION, yaml.safe_dump({"backbone": backbone}, sort_keys=False))
     return encoder
 
 

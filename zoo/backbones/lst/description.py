@@ -17,6 +17,7 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.errors import ZooError, check_numbers
+from zoo.parsing import parse_yaml
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
@@ -99,7 +100,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     """
     path = folder / DESCRIPTION
     try:
-        backbone: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]
+        backbone: dict[str, Any] = parse_yaml(path.read_text())["backbone"]
         values = {
             argument.name: backbone[argument.name]
             for argument in fields(Description)
@@ -111,7 +112,7 @@ def read_description(folder: Path) -> dict[str, Any]:
                     **{key: value for key, value in values[name].items() if key != "_target_"}
                 )
         _options(values.get("alignment"))
-    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ZooError(
             f"{path} is missing or damaged; an exported or converted LST has one beside its "
             "weights, which describes the network."

@@ -17,6 +17,7 @@ from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
     StreamState,
@@ -319,6 +320,7 @@ class LST(SpeechLLM):
             ],
             heads=self.heads if aligned else None,
         )
+        alignment = self.alignment if aligned else None
         answers = search(
             branches,
             self.search,
@@ -331,8 +333,8 @@ class LST(SpeechLLM):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
+            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
-        alignment = self.alignment if aligned else None
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:

@@ -19,7 +19,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
     Phi4MultimodalRotaryEmbedding,
 )
 
-from zoo.backbones.base import is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.lora import LoraConfig
@@ -129,6 +129,7 @@ def published_network(
         )
     network.load_state_dict(weights, strict=False, assign=True)
     network.tie_weights()
+    check_finite(network, source.name)
     mark_restored(network)
     if source.generation is not None:
         network.generation_config = source.generation

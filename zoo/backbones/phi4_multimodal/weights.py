@@ -5,7 +5,6 @@ is in the folder ``speech-lora``. The original layout is the layout of Microsoft
 authors: weights have other names, and the weight files also contain the speech and vision adapters.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
 from zoo.errors import ZooError
+from zoo.parsing import parse_json
 
 NOUN = "Phi-4-Multimodal"
 KINDS = ("phi4_multimodal", "phi4mm")  # model_type of the Transformers and the original layout
@@ -228,7 +228,7 @@ def _json(path: Path, name: str) -> dict[str, Any]:
         ZooError: If the file cannot be read or does not contain a JSON object.
     """
     try:
-        settings = json.loads(path.read_text())
+        settings = parse_json(path.read_text())
     except (OSError, ValueError) as error:
         raise ZooError(f"{name} has no {path.name} that could be read; is it a {NOUN}?") from error
     if not isinstance(settings, dict):

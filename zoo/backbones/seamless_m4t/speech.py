@@ -81,6 +81,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         max_units: int = 1024,
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
+        unit_search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         max_tokens: int = MAX_TOKENS,
         dtype: str = "float32",
     ) -> None:
@@ -98,20 +99,28 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             voice: Index of the voice in the vocoder.
             max_units: Largest number of units generated for a text.
             alignment: Which cross-attention aligns target tokens with encoder frames.
-            search: Settings of greedy or beam search.
+            search: Settings of greedy or beam search over text.
+            unit_search: Settings of greedy or beam search over units, whose ids are not text:
+                ``suppress`` must be empty.
             max_tokens: Largest number of new token ids per answer, the end included.
             dtype: Data type of weights and activations, such as float32 or bfloat16.
 
         Raises:
-            ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing.
+            ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing, or
+                ``unit_search`` suppresses texts.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         if name is None and (config is None or tokenizer is None):
             raise ZooError(
                 "SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer."
             )
+        if unit_search.suppress:
+            raise ZooError(
+                "backbone.unit_search.suppress must be empty, because units are not text."
+            )
         self.name = name
         self.config = config or {}
+        self.unit_search = unit_search
         self.tokenizer_source = str(tokenizer or name)
         self.vocoder_source = vocoder
         self.with_reader = reader
@@ -146,6 +155,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             languages=SpokenLanguages.from_generation_config(self.title, network.generation_config),
             voice=self.voice,
             max_units=self.max_units,
+            search=self.unit_search,
         )
         if self.with_reader:
             self.reader = network.text_encoder
@@ -309,6 +319,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Drop the decoder cache of the last hypothesis, which ``_ends`` would continue."""
+        super().commit(session, hypothesis, tokens)
         session.backbone_state.branch = None
 
     @torch.inference_mode()

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from zoo.data.spelling import spelling
 from zoo.errors import ZooError
+from zoo.files import write_text
+from zoo.parsing import parse_json
 
 FILE = "source_words.json"
 BLANK = 0
@@ -42,7 +44,7 @@ class SourceWords:
         """
         path = folder / FILE
         try:
-            words = json.loads(path.read_text(encoding="utf-8"))
+            words = parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ZooError(
                 f"{path} is missing or damaged; it lists the source words a transcript can have."
@@ -54,7 +56,7 @@ class SourceWords:
     def write(self, folder: Path) -> None:
         """Write the vocabulary to ``source_words.json`` in ``folder``."""
         text = json.dumps(self.words, ensure_ascii=False, indent=0)
-        (folder / FILE).write_text(text + "\n", encoding="utf-8")
+        write_text(folder / FILE, text + "\n")
 
     def __len__(self) -> int:
         return len(self.words)

@@ -21,7 +21,11 @@ import zoo
 from zoo.backbones.common.pretrained.loading import load_network, load_part, load_tokenizer
 from zoo.errors import ZooError
 
-LOADING = Path("backbones/common/pretrained/loading.py")  # the only file that may load
+LOADING = (  # the only files that may load
+    Path("backbones/common/pretrained/loading.py"),
+    # runs without the zoo; the encoders of COMET are classes of Transformers, never Auto classes
+    Path("metrics/comet/score.py"),
+)
 CLASSES = ("Config", "Model", "Tokenizer", "FeatureExtractor")
 
 
@@ -66,7 +70,7 @@ def test_a_folder_with_code_is_refused(
 def test_models_are_loaded_in_one_place() -> None:
     root = Path(zoo.__file__).parent
     for path in root.rglob("*.py"):
-        if path.relative_to(root) == LOADING:
+        if path.relative_to(root) in LOADING:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = node.func if isinstance(node, ast.Call) else None

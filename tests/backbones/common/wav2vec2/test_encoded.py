@@ -120,6 +120,18 @@ def test_they_are_computed_once_per_encoder(
     assert len(list(tmp_path.glob("encoded-*"))) == 2
 
 
+def test_damaged_frames_are_computed_again(
+    encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path
+) -> None:
+    good = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path).between(talks[0], 0, 96)
+    (file,) = tmp_path.glob("encoded-*/m1.npy")
+    content = file.read_bytes()
+    file.write_bytes(content[:-4000] + bytes(4000))
+    again = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
+    assert torch.equal(again.between(talks[0], 0, 96), good)
+    assert file.read_bytes() == content
+
+
 def test_cut_short_it_starts_again(
     encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path
 ) -> None:

@@ -61,6 +61,11 @@ class AlignedBranches(CausalBranches):
             slice(start + first, start + first + size)
             for start, (first, size) in zip(stream_starts, speech, strict=True)
         ]
+        longest = max(size for _, size in speech)
+        starts = torch.tensor([span.start for span in self._speech], device=self.visible.device)
+        places = starts[:, None] + torch.arange(longest, device=starts.device)
+        # (streams, longest): places of the speech embeddings; surplus places repeat the last one
+        self._speech_places = places.clamp(max=self.prefix - 1)
 
     def generated(self, row: int) -> Tensor:
         """Return the attention to the speech, (1 + prefix + n, heads, frames).
@@ -73,6 +78,25 @@ class AlignedBranches(CausalBranches):
         stream = row // self.beams
         weights = self.attention(row)  # (recorded + n, heads, prefix)
         return weights[self._skipped[stream] :, :, self._speech[stream]]
+
+    def newest_attention(self) -> Tensor:
+        """Return the attention of the newest position of each row to the speech.
+
+        The shape is (rows, heads, longest). Columns after a stream's speech are padding.
+        """
+        newest = self._attention[-1]  # (streams, positions, heads, prefix)
+        if len(self._attention) == 1:  # the prompts, which the beams of a stream share
+            newest = newest[:, -1:].expand(-1, self.beams, -1, -1)
+        places = self._speech_places[:, None, None].expand(-1, *newest.shape[1:3], -1)
+        return newest.gather(-1, places).flatten(0, 1)
+
+    def prompt_attention(self, stream: int) -> Tensor:
+        """Return the attention of the position before the text and of the kept tokens.
+
+        The shape is (1 + prefix, heads, frames).
+        """
+        weights = self._attention[0][stream, self._skipped[stream] :]
+        return weights[..., self._speech[stream]]
 
     def hypotheses(
         self,

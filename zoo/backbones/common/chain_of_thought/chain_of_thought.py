@@ -27,6 +27,7 @@ from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
+from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
@@ -515,6 +516,7 @@ class ChainOfThought(Backbone):
             heads=self.heads if aligned else None,
             caches=caches,
         )
+        alignment = self.alignment if aligned else None
         answers = search(
             branches,
             self.search,
@@ -525,8 +527,8 @@ class ChainOfThought(Backbone):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
+            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
-        alignment = self.alignment if aligned else None
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
     def _prompt_and_cache(

@@ -20,6 +20,9 @@ class EncoderDecoderBranches(Branches):
     """Branches of an encoder-decoder; all branches of a stream attend to the same encoder memory.
 
     ``generated`` returns cache positions, which ``attention``, ``states`` and ``append`` take.
+
+    Attributes:
+        drafts: Ids that may follow each prompt; see ``search.Drafts``.
     """
 
     def __init__(
@@ -30,8 +33,9 @@ class EncoderDecoderBranches(Branches):
         *,
         heads: Heads,
         states: bool = False,
+        drafts: Sequence[list[int]] | None = None,
     ) -> None:
-        """Run the decoder over the prompts.
+        """Run the decoder over the prompts and drafts.
 
         Args:
             decoder: Text decoder.
@@ -41,7 +45,10 @@ class EncoderDecoderBranches(Branches):
             heads: Heads whose cross-attention is recorded, by layer index. An empty mapping records
                 no attention.
             states: Whether the hidden states of the decoder are kept.
+            drafts: Ids that may follow each prompt, which ``search.Drafts`` accepts or rejects.
+                None: no drafts.
         """
+        self.drafts = drafts or [[] for _ in prompts]
         self.decoder = decoder
         self._heads = heads
         self._keep_states = states
@@ -59,11 +66,44 @@ class EncoderDecoderBranches(Branches):
         )
 
         self._memory = decoder.project_memories(memories)
-        ids = torch.zeros(self.streams, self.prefix, dtype=torch.long, device=device)
-        for stream, prompt in enumerate(prompts):
-            ids[stream, self.prefix - len(prompt) :] = torch.tensor(prompt, device=device)
-        self._prompt_states = self._feed(ids, self._positions, self._prompt_mask())
+        longest = max(len(draft) for draft in self.drafts)
+        ids = torch.zeros(self.streams, self.prefix + longest, dtype=torch.long, device=device)
+        for stream, (prompt, draft) in enumerate(zip(prompts, self.drafts, strict=True)):
+            row = torch.tensor([*prompt, *draft], device=device)
+            ids[stream, self.prefix - len(prompt) :][: len(row)] = row
+        offsets = torch.arange(longest, device=device)
+        positions = torch.cat([self._positions, self._next + offsets], dim=1)
+        hidden = self._feed(ids, self._within_room(positions), self._mask_with_drafts(longest))
+        self._prompt_states = hidden[:, : self.prefix]
+        # The last state of the prompt predicts the first id of a draft
+        self._draft_states = hidden[:, self.prefix - 1 :]
+        self.visible = F.pad(self.visible, (0, longest))  # no id of a draft is accepted yet
         self.log_probs = self._predict(self._prompt_states[:, -1])
+
+    def _mask_with_drafts(self, longest: int) -> Tensor:
+        """Return the mask (streams, new, prefix + longest) of prompts and drafts, causal."""
+        mask = F.pad(self._prompt_mask(), (0, longest))
+        draft = torch.ones(longest, longest, dtype=torch.bool, device=mask.device).tril()
+        before = self.visible[:, None].expand(-1, longest, -1)
+        rows = torch.cat([before, draft.expand(self.streams, -1, -1)], dim=2)
+        return torch.cat([mask, rows], dim=1)
+
+    def draft_log_probs(self, stream: int) -> Tensor:
+        """Return the log-probabilities (n, vocabulary) of the n ids of a draft."""
+        return self._predict(self._draft_states[stream, : len(self.drafts[stream])])
+
+    def accept(self, lengths: Sequence[int]) -> None:
+        """Continue after the first ids of each draft; the other ids stay in the cache, masked.
+
+        Args:
+            lengths: Number of accepted ids of each stream.
+        """
+        accepted = torch.tensor(lengths, device=self.visible.device)
+        offsets = torch.arange(self.visible.shape[1] - self.prefix, device=accepted.device)
+        self.visible[:, self.prefix :] = offsets < accepted[:, None]
+        self._next = self._within_room(self._next + accepted[:, None])
+        streams = torch.arange(self.streams, device=accepted.device)
+        self.log_probs = self._predict(self._draft_states[streams, accepted])
 
     def generated(self, row: int) -> Tensor:
         """Return the cache positions, after the prompt, of the tokens fed to ``row``: (n,)."""
@@ -86,6 +126,21 @@ class EncoderDecoderBranches(Branches):
         """
         weights = self._gather(self._attention, stream, places)
         return weights[..., : self._frames[stream]]
+
+    def newest_attention(self) -> Tensor:
+        """Return the cross-attention of the newest position of each row.
+
+        The shape is (rows, heads, longest). Columns after a stream's frames are padding.
+        """
+        newest = self._attention[-1]  # (streams, new, heads, longest)
+        if len(self._attention) == 1:  # the prompts, which the beams of a stream share
+            return newest[:, self.prefix - 1].repeat_interleave(self.beams, dim=0)
+        return newest.flatten(0, 1)
+
+    def prompt_attention(self, stream: int) -> Tensor:
+        """Return the cross-attention (prompt, heads, frames) of a prompt without padded frames."""
+        prompt = slice(self.prefix - self._lengths[stream], self.prefix)
+        return self._attention[0][stream, prompt, :, : self._frames[stream]]
 
     def states(self, stream: int, places: Tensor) -> Tensor:
         """Return the hidden states of the prompt and of the tokens at ``places`` (n,).

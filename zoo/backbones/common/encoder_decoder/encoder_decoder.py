@@ -17,6 +17,7 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.early_stop import can_stop_early, early_stop
 from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_memory import (
@@ -244,10 +245,16 @@ class EncoderDecoder(Backbone):
         ]
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
-        heads = self._heads if Capability.ALIGNMENT in needs else {}
+        alignment = self.alignment if Capability.ALIGNMENT in needs else None
+        heads = self._heads if alignment else {}
         with_states = Capability.SPEECH in needs
         branches = EncoderDecoderBranches(
-            self.decoder, memories, prompts, heads=heads, states=with_states
+            self.decoder,
+            memories,
+            prompts,
+            heads=heads,
+            states=with_states,
+            drafts=self._drafts(sessions, requests),
         )
         silent = self.silent(branches, texts)
         limits = [1 if stream in silent else limit for stream, limit in enumerate(limits)]
@@ -262,24 +269,72 @@ class EncoderDecoder(Backbone):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
+            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            drafts=branches,
         )
 
         for stream in silent:
             answers[stream] = Answer([], True, answers[stream].generated[:0])
 
-        hypotheses = []
-        for stream, (text, answer) in enumerate(zip(texts, answers, strict=True)):
-            hypothesis = text.hypothesis(answer, limit=limits[stream])
-            if heads:
-                attention = branches.attention(stream, answer.generated)
-                attention = attention[..., : text.frames]  # (positions, heads, frames)
-                hypothesis = text.aligned(
-                    hypothesis, self.alignment, attention, opening=len(text.opening)
-                )
-            hypotheses.append(hypothesis)
+        streams = enumerate(zip(texts, answers, limits, strict=True))
+        hypotheses = [
+            self._hypothesis(branches, stream, text, answer, limit=limit, alignment=alignment)
+            for stream, (text, answer, limit) in streams
+        ]
         if not with_states:
             return hypotheses
         return self._with_states(sessions, branches, answers, hypotheses)
+
+    def _hypothesis(
+        self,
+        branches: EncoderDecoderBranches,
+        stream: int,
+        text: PartialText,
+        answer: Answer,
+        *,
+        limit: int,
+        alignment: AlignmentConfig | None,
+    ) -> Hypothesis:
+        """Return the hypothesis of one stream, with its alignment if ``alignment`` is not None.
+
+        Args:
+            branches: Decoder after the search.
+            stream: Index of the stream.
+            text: Text that the search continued.
+            answer: Answer of the search.
+            limit: Maximum number of ids that the search could generate.
+            alignment: Alignment of tokens with frames.
+        """
+        hypothesis = text.hypothesis(answer, limit=limit)
+        if alignment is None:
+            return hypothesis
+        attention = branches.attention(stream, answer.generated)
+        attention = attention[..., : text.frames]  # (positions, heads, frames)
+        return text.aligned(hypothesis, alignment, attention, opening=len(text.opening))
+
+    def _drafts(
+        self, sessions: Sequence[Session], requests: Sequence[Request]
+    ) -> list[list[int]] | None:
+        """Return the unwritten ids of each stream's last translation.
+
+        Only greedy search verifies drafts. Requests that may stop early need none: their answers
+        end where the last one ended, or earlier.
+        """
+        if self.search.beams > 1:
+            return None
+        stops = can_stop_early(self.alignment, self.search.beams)
+        return [
+            session.backbone_state.draft
+            if request.task is Task.TRANSLATION
+            and request.max_words is None
+            and not (stops and request.late)
+            else []
+            for session, request in zip(sessions, requests, strict=True)
+        ]
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """Keep the ids that were not emitted as a draft of the next translation."""
+        session.backbone_state.draft = hypothesis.token_ids[tokens:].tolist()
 
     def _with_states(
         self,

@@ -4,13 +4,11 @@ A part that cannot be loaded, or does not fit the network, raises a ZooError of 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from typing import Any, TypeVar
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -22,13 +20,14 @@ from transformers import (
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
-from zoo.backbones.base import is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common.pretrained import hub
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
 
-LOAD_ERRORS = (OSError, ValueError, TypeError, KeyError, ImportError, RuntimeError, SafetensorError)
-CONFIG_ERRORS = (TypeError, ValueError, KeyError, RuntimeError, StrictDataclassError)
+MOST_LAYERS = 1000  # no published model has half as many
+LARGEST_SIZE = 2**24  # of a vocabulary or a layer
+SIZES = ("_size", "_dim", "_heads", "d_model", "_positions")  # last parts of the fields' names
 
 Part = TypeVar("Part")
 
@@ -45,10 +44,8 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         ZooError: If there is no readable config.json, or its model type is not in ``wanted``.
     """
     hub.check(noun, name)
-    try:
+    with explained(f"There is no {noun} in {name}"):
         settings = read_config(name)
-    except LOAD_ERRORS as error:
-        raise ZooError(f"There is no {noun} in {name}: {_first_sentence(error)}") from error
     found = settings.get("model_type")
     if found not in wanted:
         what = (
@@ -61,11 +58,34 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
     return str(found)
 
 
+@contextmanager
+def explained(problem: str) -> Iterator[None]:
+    """Turn any error in the block into a ZooError: loaders raise errors of many kinds.
+
+    Args:
+        problem: First part of the sentence; the error is its reason.
+    """
+    try:
+        yield
+    except ZooError:
+        raise
+    except Exception as error:
+        cause = error.__cause__ or error
+        raise ZooError(f"{problem}: {_first_sentence(cause)}") from error
+
+
 def read_config(name: str) -> dict[str, Any]:
-    """Return the content of the config.json of a model. May raise any of ``LOAD_ERRORS``."""
+    """Return the content of the config.json of a model. May raise any error."""
     source = hub.Source.named(name)
     settings, _ = PreTrainedConfig.get_config_dict(source.place, revision=source.revision)
     return dict(settings)
+
+
+def find_config(name: str) -> dict[str, Any]:
+    """Return the content of the config.json of a model; empty if it is missing or damaged."""
+    with suppress(Exception):  # of a loader, for a file of any content
+        return read_config(name)
+    return {}
 
 
 def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Part:
@@ -74,10 +94,38 @@ def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Par
     Args:
         load: Loading function, such as ``WhisperTokenizer.from_pretrained``.
         name: Hub id, with an optional ``@revision``, or folder.
-        options: Further arguments of ``load``. May raise any of ``LOAD_ERRORS``.
+        options: Further arguments of ``load``. May raise any error.
+
+    Raises:
+        ZooError: If a size in the model's config.json is impossible.
     """
     source = hub.Source.named(name)
+    check_sizes(name, find_config(name))  # a tokenizer needs none; others raise in ``load``
     return load(source.place, revision=source.revision, trust_remote_code=False, **options)
+
+
+def check_sizes(name: str, settings: Mapping[str, Any]) -> None:
+    """Check the sizes in a config.json, before a network of these sizes is created.
+
+    Args:
+        name: Hub id or folder, for the error message.
+        settings: Content of the file, or of a part of it.
+
+    Raises:
+        ZooError: If the number of layers or the size of a layer is impossible.
+    """
+    for field, value in settings.items():
+        if isinstance(value, Mapping):
+            check_sizes(name, value)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        most = MOST_LAYERS if field.endswith("layers") else LARGEST_SIZE
+        is_size = field.endswith(("layers", "_blocks", *SIZES))
+        # -1 stands for "all" or "none" in some published files
+        if is_size and not -1 <= value <= most:
+            raise ZooError(
+                f"The config.json of {name} has {field}={value}; no network has such a size."
+            )
 
 
 def check_fields(where: str, given: Iterable[str], config: Any) -> None:
@@ -115,7 +163,7 @@ def random_network(
     """
     try:
         return network._from_config(config(**settings), dtype=dtype)
-    except CONFIG_ERRORS as error:
+    except Exception as error:  # of a class of Transformers with any fields
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no {noun}: {reason}") from error
 
@@ -135,20 +183,16 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
     Raises:
         ZooError: If weights are missing or damaged, or have another shape than the network.
     """
-    try:
+    with explained(f"The weights of {name} cannot be loaded"), quiet():
         if is_empty():
             return _empty_network(network, name, dtype, **options)
-        with quiet():
-            model, report = from_pretrained(
-                network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
-            )
-    except LOAD_ERRORS as error:
-        raise ZooError(
-            f"The weights of {name} cannot be loaded: {_first_sentence(error)}"
-        ) from error
+        model, report = from_pretrained(
+            network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
+        )
     missing = sorted(report["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")
+    check_finite(model, name)
     mark_restored(model)
     return model.eval()
 
@@ -192,12 +236,8 @@ def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
     Raises:
         ZooError: If ``load`` fails.
     """
-    try:
+    with explained(f"{name} has no {noun} that could be loaded"):
         return from_pretrained(load, name)
-    except LOAD_ERRORS as error:
-        raise ZooError(
-            f"{name} has no {noun} that could be loaded: {_first_sentence(error)}"
-        ) from error
 
 
 def end_ids(network: PreTrainedModel, end: int) -> list[int]:

@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from zoo.backbones.base import is_empty, mark_restored
-from zoo.errors import ZooError, shorten_list
+from zoo.backbones.base import check_finite, is_empty, mark_restored
+from zoo.errors import ZooError, run_script, shorten_list
 from zoo.files import atomic_file, write_text
 from zoo.hints import job_command
+from zoo.parsing import parse_json
 
 WEIGHTS = "model.safetensors"
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
@@ -98,7 +99,7 @@ def save_pretrained(
     network.save_pretrained(folder, state_dict=state)
     if dtype is not None:  # Transformers writes the dtype of the network in memory
         path = folder / "config.json"
-        config = with_dtype(json.loads(path.read_text(encoding="utf-8")), dtype)
+        config = with_dtype(parse_json(path.read_text(encoding="utf-8")), dtype)
         write_text(path, json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -175,6 +176,7 @@ def load_weights(module: nn.Module, folder: Path) -> None:
                 f"{list(tensor.shape)}, the network needs {list(own[name].shape)}."
             )
         own[name].copy_(tensor)
+    check_finite(module, str(folder))
     mark_restored(module)
 
 
@@ -201,7 +203,7 @@ def shared_parts(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        parts = json.loads(path.read_text(encoding="utf-8"))
+        parts = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: it must name a folder per part.") from error
     if not (isinstance(parts, dict) and all(isinstance(place, str) for place in parts.values())):
@@ -269,5 +271,12 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.dtype == other.dtype and torch.equal(one, other)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Share the part that the command line names. Raises ZooError for wrong arguments."""
+    if len(sys.argv) != 4:
+        raise ZooError("Name a folder, its part, and the folder with the same part.")
     share(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -22,7 +22,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
     FRAME_SAMPLES,
     StreamingEncoder,
 )
-from zoo.data.cache import cache_root, locked
+from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
 from zoo.data.robust_segments import blocks_of
 from zoo.data.talks import Talk
 from zoo.devices import fast_bfloat16
@@ -82,6 +82,8 @@ def encode_talks(
 ) -> EncodedTalks:
     """Encode talks for each latency multiplier, unless the cache already has the frames.
 
+    Frames whose file is damaged are encoded again.
+
     The encoder runs in bfloat16 autocast where the device computes fast in it.
 
     Args:
@@ -93,10 +95,13 @@ def encode_talks(
     """
     folder = cache_root(cache) / f"encoded-{_fingerprint(encoder, talks)}"
     multipliers = sorted(set(multipliers))
-    with locked(folder):
-        for multiplier in multipliers:
-            if not (folder / file_name(multiplier)).is_file():
-                _write(encoder.to(device), talks, multiplier, folder / file_name(multiplier))
+    files = {multiplier: folder / file_name(multiplier) for multiplier in multipliers}
+    if not all(map(is_intact, files.values())):
+        with locked(folder):
+            for multiplier, file in files.items():
+                if not is_usable(file):
+                    _write(encoder.to(device), talks, multiplier, file)
+                    seal(file)
     return EncodedTalks(folder, talks, multipliers)
 
 

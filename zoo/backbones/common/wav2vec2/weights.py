@@ -9,11 +9,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
-from zoo.backbones.base import is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.errors import ZooError, shorten_list
+from zoo.parsing import parse_yaml
 
 OWN = "encoder."  # prefix of the encoder's weight names in an InfiniSST checkpoint
 LEFT_OUT = (
@@ -54,6 +55,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
                 f"needs {needed}."
             )
     encoder.load_state_dict(weights)
+    check_finite(encoder, source)
     mark_restored(encoder)
 
 
@@ -88,9 +90,9 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
 def _described(path: Path) -> dict[str, Any]:
     """Read the entries under ``backbone.encoder`` of a ``config.yaml``."""
     try:
-        described: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]["encoder"]
+        described: dict[str, Any] = parse_yaml(path.read_text())["backbone"]["encoder"]
         return described
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ZooError(
             f"{path} is missing or damaged; an exported InfiniSST has one beside its weights."
         ) from error

@@ -1,0 +1,131 @@
+"""Early stop of a search: end an answer at a token after which a policy reads nothing.
+
+AlignAtt and EDAtt write the tokens before the first one that attends to the newest frames (Papi et
+al., 2023). Later tokens are not needed unless the alignment is normalised over the whole text.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.alignment import AlignmentConfig, PastScores
+from zoo.backbones.common.partial_text import PartialText
+from zoo.types import Frames, LateTokens, Request
+
+
+class AttendingBranches(Protocol):
+    """Branches of a search that record attention to source frames."""
+
+    def newest_attention(self) -> Tensor:
+        """Return the attention of the newest position of each row, (rows, heads, longest).
+
+        Columns after the frames of a stream are padding.
+        """
+
+    def prompt_attention(self, stream: int) -> Tensor:
+        """Return the attention of all prompt positions of a stream, (positions, heads, frames)."""
+
+
+class EarlyStop:
+    """Marks the rows of a search whose newest token is late; implements ``search.LateRows``.
+
+    Attributes:
+        own: See ``search.LateRows``.
+    """
+
+    def __init__(
+        self,
+        branches: AttendingBranches,
+        alignment: AlignmentConfig,
+        rules: Sequence[LateTokens | None],
+        *,
+        frames: Sequence[Frames],
+        beams: int,
+    ) -> None:
+        """Configure the marks.
+
+        Args:
+            branches: Branches of the search, after their prompts.
+            alignment: Alignment of tokens with frames.
+            rules: Rule of each stream; None: no token of the stream is late.
+            frames: Number of frames of each stream.
+            beams: Number of rows per stream.
+        """
+        self.own = alignment.query == "own"
+        self._branches = branches
+        self._alignment = alignment
+        self._rows: dict[LateTokens, list[int]] = {}
+        for stream, rule in enumerate(rules):
+            if rule is not None:
+                rows = range(stream * beams, (stream + 1) * beams)
+                self._rows.setdefault(rule, []).extend(rows)
+        kept = [max(1, count - alignment.ignore_last) for count in frames for _ in range(beams)]
+        self._frames = torch.tensor(kept)
+        self._longest = max(frames)
+        self._past: PastScores | None = None
+
+    def __call__(self) -> list[bool]:
+        """Return whether the token that belongs to the newest position of each row is late."""
+        newest = self._branches.newest_attention()[..., : self._longest]
+        weights = self._alignment.averaged(newest)  # (rows, heads, longest)
+        if self._alignment.normalisation == "z_score_past":
+            weights = self._normalised(weights)
+        frames = self._frames.to(weights.device)
+        weights = self._alignment.filtered(weights, frames)  # (rows, longest)
+
+        marks = torch.zeros(len(weights), dtype=torch.bool, device=weights.device)
+        for rule, rows in self._rows.items():
+            marks[rows] = rule(weights[rows], frames[rows])
+        return marks.tolist()
+
+    def _normalised(self, weights: Tensor) -> Tensor:
+        """Add the newest weights (rows, heads, longest) to the statistics and normalise them."""
+        if self._past is None:
+            prompts = [
+                self._branches.prompt_attention(stream)[..., : self._longest]
+                for stream in range(len(weights))
+            ]
+            self._past = PastScores([self._alignment.averaged(rows) for rows in prompts])
+        else:
+            self._past.add(weights)
+        return self._past.scores()
+
+
+def can_stop_early(alignment: AlignmentConfig, beams: int) -> bool:
+    """Return whether an early stop gives the alignment of a complete answer.
+
+    It does if the alignment of a token depends on earlier tokens only. The statistics of
+    ``z_score_past`` are not reordered with beams, so they need a greedy search.
+
+    Args:
+        alignment: Alignment of tokens with frames.
+        beams: Number of rows per stream.
+    """
+    normalisation = alignment.normalisation
+    return normalisation == "none" or (normalisation == "z_score_past" and beams == 1)
+
+
+def early_stop(
+    branches: AttendingBranches,
+    alignment: AlignmentConfig | None,
+    requests: Sequence[Request],
+    texts: Sequence[PartialText],
+    *,
+    beams: int,
+) -> EarlyStop | None:
+    """Return the early stop of a search, or None if no request permits one or it is not exact.
+
+    Args:
+        branches: Branches of the search, after their prompts.
+        alignment: Alignment of tokens with frames; None: nothing is aligned.
+        requests: One request per stream.
+        texts: Text that the search of each stream continues.
+        beams: Number of rows per stream.
+    """
+    rules = [request.late for request in requests]
+    if alignment is None or not any(rules) or not can_stop_early(alignment, beams):
+        return None
+    frames = [text.frames for text in texts]
+    return EarlyStop(branches, alignment, rules, frames=frames, beams=beams)
