@@ -1,22 +1,16 @@
-"""Adds COMET scores of segments and whole talks to rows, all rows in one process.
-
-The texts of finished rows are those of ``segments.jsonl`` and of the log beside it.
-"""
+"""COMET scores of segments and whole talks, all rows in one process."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
 
 from zoo.data.cache import cache_root
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.scorer import Scored
-from zoo.evaluation.segments import NAME
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references
-from zoo.files import write_text
-from zoo.formats.text import Record, json_lines, read_records
+from zoo.formats.text import Record
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel, Text
@@ -24,10 +18,8 @@ from zoo.metrics.longform import resegmentation_name
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.signature import Score, signature
-from zoo.parsing import parse_json
 from zoo.progress import tracked
-from zoo.report.joined import RESULTS, FinishedRun
-from zoo.report.results import Row, TalkScores, write_rows
+from zoo.report.results import TalkScores
 from zoo.types import Instance
 
 
@@ -49,13 +41,13 @@ def find_comet(names: Sequence[str], python: str | None) -> Comet | None:
 def check_texts(talks: Sequence[Talk], comet: Comet) -> None:
     """Raise ZooError for talks without the references that a model reads, or without sources."""
     if not has_references(talks):
-        _check_reference_free(comet)
+        check_reference_free(comet)
     for talk in talks:
         if not any(segment.source.strip() for segment in talk.segments):
             raise _no_source(talk.name)
 
 
-def _check_reference_free(comet: Comet) -> None:
+def check_reference_free(comet: Comet) -> None:
     """Raise ZooError for a model that reads references."""
     for model in comet.models:
         if model.reference:
@@ -167,7 +159,14 @@ class RowScores:
                 found[name] = Score(name, fmean(documents), signature(name, **facts))
         return found
 
-    def of_talk(self, talk: str) -> dict[str, float | None]:
+    def added_to(self, talks: Sequence[TalkScores]) -> tuple[TalkScores, ...]:
+        """Return the scores of talks, with those of COMET."""
+        return tuple(
+            TalkScores(talk.talk, talk.seconds, talk.scores | self._of_talk(talk.talk))
+            for talk in talks
+        )
+
+    def _of_talk(self, talk: str) -> dict[str, float | None]:
         """Return the scores of a single talk."""
         scores: dict[str, float | None] = {}
         for prefix, found in (("", self.talks), ("Doc", self.documents)):
@@ -209,108 +208,13 @@ def _means(talks: Sequence[str], values: Sequence[float]) -> dict[str, float]:
     return {talk: fmean(found) for talk, found in by_talk.items()}
 
 
-def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[Row]:
-    """Add COMET scores to finished rows, and those of each segment to ``segments.jsonl``.
-
-    An offline row of an earlier version has no segments and stays as it is.
-
-    Args:
-        rows: rows of results.
-        logs: path of the log of each row.
-        comet: the models.
-
-    Returns:
-        The rows, in their order.
-
-    Raises:
-        ZooError: a row has no segments, or segments without source text.
-    """
-    chosen = [
-        (row, log)
-        for row, log in zip(rows, logs, strict=True)
-        if row.kind != "ceiling" or _segments_file(log).is_file()
-    ]
-    if not all(row.settings.get("references", True) for row, _ in chosen):
-        _check_reference_free(comet)
-    texts = [_read(row, log) for row, log in chosen]
-    scored: dict[int, Row] = {}
-    for (row, log), found in zip(chosen, score_rows(comet, texts), strict=True):
-        scored[id(row)] = _updated(row, found, comet.models)
-        _write(_segments_file(log), found)
-    return [scored.get(id(row), row) for row in rows]
-
-
-def _segments_file(log: Path) -> Path:
-    """Return the path of the segments of a row."""
-    return log.with_name(f"{NAME}.jsonl")
-
-
-def _read(row: Row, log: Path) -> RowTexts:
-    """Read the texts of a row. Raises ZooError for missing or damaged files."""
-    path = _segments_file(log)
-    if not path.is_file():
-        raise ZooError(
-            f"{path} is missing; COMET needs the segments of {row.system!r}, which evaluations of "
-            "this version write."
-        )
-    records = read_records(path)
-    try:
-        texts = [Text(one["source"], one["hypothesis"], one["reference"]) for one in records]
-        outputs = {
-            str(stream["talk"]): str(stream.get("text", stream["prediction"]))
-            for stream in (read_records(log) if row.kind != "ceiling" else ())
-        }
-        return RowTexts.of(
-            texts,
-            [str(one["talk"]) for one in records],
-            outputs,
-            source=find_language(row.source_language),
-            target=find_language(row.target_language),
-        )
-    except (KeyError, TypeError) as error:
-        raise ZooError(f"{path} or {log.name} is damaged ({error!r}).") from error
-
-
-def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
-    """Return a row with the scores of COMET."""
-    method = _resegmentation(
-        row.settings["resegmentation"],
-        row.settings["rules"],
-        is_offline=row.kind == "ceiling",
-        is_referenced=row.settings.get("references", True),
-    )
-    scores = found.scores(models, method)
-    names = {model.score: model.name for model in models}
-    return replace(
-        row,
-        scores=row.scores | {name: score.value for name, score in scores.items()},
-        signatures=row.signatures | {name: score.signature for name, score in scores.items()},
-        talks=tuple(
-            TalkScores(talk.talk, talk.seconds, talk.scores | found.of_talk(talk.talk))
-            for talk in row.talks
-        ),
-        settings={**row.settings, "comet": {**row.settings.get("comet", {}), **names}},
-    )
-
-
-def _resegmentation(
+def signed_resegmentation(
     method: Resegmentation, rules: str, *, is_offline: bool, is_referenced: bool
 ) -> str | None:
     """Return how output was assigned to segments, for the signature; None for offline output."""
     if is_offline:
         return None
     return resegmentation_name(method, find_rules(rules)) if is_referenced else "time"
-
-
-def _write(path: Path, found: RowScores) -> None:
-    """Add the scores of each segment to the file of the segments."""
-    records: list[Record] = [
-        parse_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line
-    ]
-    for place, record in enumerate(records):
-        values = {name: round(scores[place], 6) for name, scores in found.segments.items()}
-        record["scores"] = {**record.get("scores", {}), **values}
-    write_text(path, json_lines(records))
 
 
 def scored_with_comet(
@@ -354,7 +258,7 @@ def scored_with_comet(
         target=target,
     )
     (found,) = score_rows(comet, [texts])
-    method = _resegmentation(
+    method = signed_resegmentation(
         settings.resegmentation,
         settings.rules,
         is_offline=scored.segments is None,
@@ -364,37 +268,5 @@ def scored_with_comet(
     return replace(
         scored,
         scores=scored.scores | added,
-        talks=tuple(
-            TalkScores(talk.talk, talk.seconds, talk.scores | found.of_talk(talk.talk))
-            for talk in scored.talks
-        ),
+        talks=found.added_to(scored.talks),
     )
-
-
-def runs_with_comet(
-    runs: Sequence[FinishedRun], names: Sequence[str], python: str | None
-) -> list[FinishedRun]:
-    """Add COMET scores to the rows of finished runs, also to their ``results.json``.
-
-    Args:
-        runs: finished runs.
-        names: folders and names of the hub; empty: the runs stay as they are.
-        python: Python of the environment; None: that of ``make comet``.
-
-    Raises:
-        ZooError: the environment, a file of a model or the segments of a row are missing, or a
-            folder is not writable.
-    """
-    comet = find_comet(names, python)
-    if comet is None:
-        return list(runs)
-    rows = [row for run in runs for row in run.rows]
-    logs = [run.folder / row.instances for run in runs for row in run.rows]
-    try:
-        scored = iter(with_comet(rows, logs, comet))
-        found = [replace(run, rows=[next(scored) for _ in run.rows]) for run in runs]
-        for run in found:
-            write_rows(run.rows, run.folder / RESULTS)
-    except OSError as error:
-        raise ZooError(f"COMET scores cannot be added to a run: {error}.") from error
-    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
-from zoo.evaluation.comet import with_comet
+from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.rows import report_streams, row_folder, write_files

@@ -11,7 +11,7 @@ import yaml
 from rich.console import Console, RenderableType
 
 from zoo.errors import ZooError
-from zoo.evaluation.comet import runs_with_comet
+from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.parsing import parse_yaml
