@@ -10,14 +10,26 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-JOB = [
-    "evaluation.talks=1",
-    "evaluation.view=segments",
-    "evaluation.upper_bound=false",
-    "evaluation.oracle_k=[]",
-    "device=cpu",
-    "logger=csv",
-]
+JOB = ["system=replay", "data=recorded", "logger=csv"]  # jobs of a second, without a network
+OUTPUTS = ["eins zwei drei vier", "eins zwei", "fünf sechs sieben", "eins zwei drei vier fünf"]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    """Recorded logs of one talk, whose outputs have four different scores."""
+    paths = []
+    for number, text in enumerate(OUTPUTS):
+        stream = {
+            "index": 0,
+            "prediction": text,
+            "delays": [1000 * place for place, _ in enumerate(text.split(), start=1)],
+            "source": ["talk.wav"],
+            "source_length": 5000,
+            "reference": "eins zwei drei vier fünf",
+        }
+        paths.append(tmp_path / f"{number}.log")
+        paths[-1].write_text(json.dumps(stream) + "\n")
+    return paths
 
 
 def evaluate(folder: Path, *overrides: str) -> None:
@@ -33,13 +45,13 @@ def evaluate(folder: Path, *overrides: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_optuna_chooses_by_the_score(tmp_path: Path) -> None:
+def test_optuna_chooses_by_the_score(tmp_path: Path, logs: list[Path]) -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra sweeps")
     evaluate(
         tmp_path,
         "hparams_search=optuna",
         "hydra.sweeper.n_trials=4",
-        "hydra.sweeper.params={evaluation.knob_values:'choice([1],[2],[3],[8])'}",
+        f"system.log=choice({','.join(map(str, logs))})",
         f"hydra.sweep.dir={tmp_path / 'search'}",
     )
     scores = [
@@ -49,26 +61,37 @@ def test_optuna_chooses_by_the_score(tmp_path: Path) -> None:
     best = yaml.safe_load((tmp_path / "search" / "optimization_results.yaml").read_text())
     assert best["name"] == "optuna"
     assert best["best_value"] == max(score["BLEU"] for score in scores)
+    assert len({score["BLEU"] for score in scores}) > 1
 
 
 @pytest.mark.parametrize("launcher", ["submitit_local", "joblib"])
-def test_the_jobs_of_a_launcher_share_folder_and_group(tmp_path: Path, launcher: str) -> None:
+def test_the_jobs_of_a_launcher_share_folder_and_group(
+    tmp_path: Path, logs: list[Path], launcher: str
+) -> None:
     plugin = "submitit" if launcher.startswith("submitit") else "joblib"
     pytest.importorskip(f"hydra_plugins.hydra_{plugin}_launcher", reason="needs the extra sweeps")
-    evaluate(tmp_path, f"launcher={launcher}", "evaluation.knob_values=[2]", "seed=0,1")
+    evaluate(tmp_path, f"launcher={launcher}", f"system.log={logs[0]}", "seed=0,1")
     (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
     cards = [json.loads((folder / job / "run.json").read_text()) for job in ("0", "1")]
     assert [card["group"] for card in cards] == [folder.name] * 2
     assert len({card["id"] for card in cards}) == 2
 
 
-def test_an_unknown_score_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("optimized_metric=chrF", "Unknown optimized_metric 'chrF'; choose one of: BLEU."),
+        ("hydra.sweeper.trials=4", "Key 'trials' not in"),
+        ("hydra.run={folder:here}", "Could not override 'hydra.run'. Key 'folder'"),
+    ],
+)
+def test_a_wrong_setting_is_refused(tmp_path: Path, override: str, sentence: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "train.py"), "optimized_metric=chrF", "logger=csv"],
+        [sys.executable, str(ROOT / "train.py"), override, "logger=csv"],
         cwd=tmp_path,
         check=False,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2
-    assert "Unknown optimized_metric 'chrF'; choose one of: BLEU." in done.stderr
+    assert sentence in done.stderr

@@ -474,7 +474,8 @@ def _explained(
         return (
             f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
         )
-    found = re.match(r"Could not override '([^'@]+)'", str(error))
+    # Hydra's own settings are not part of the composed configuration.
+    found = re.match(r"Could not override '((?!hydra\b)[^'@]+)'", str(error))
     if found and (sentence := _unknown_key(config_name, found[1], given, folder)):
         return sentence
 
