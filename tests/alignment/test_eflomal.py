@@ -57,12 +57,14 @@ def test_eflomal_finds_the_links_of_a_dictionary() -> None:
 
 
 def test_words_keep_their_number_of_tokens() -> None:
-    assert module._line(["„Don't,", "–", "No."]) == "don't – no"
+    assert module._tokens((["„Don't,", "–", "No."], ["A\u2019"])) == (["don't", "–", "no"], ["a"])
 
 
 def test_wrong_arguments_and_a_missing_package_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZooError, match="choose one of: intersection, union"):
         EflomalAligner(symmetrisation="grow")  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match="context_ratio above 1"):
+        EflomalAligner(context_ratio=1.0)
     with pytest.raises(ZooError, match="model from 1 to 3"):
         EflomalAligner(model=4)
     monkeypatch.setattr(module, "find_spec", lambda name: None)

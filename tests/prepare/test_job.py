@@ -18,6 +18,7 @@ from zoo.data.corpora import Aligned
 from zoo.data.talks import Word
 from zoo.errors import ZooError
 from zoo.prepare.job import prepare
+from zoo.prepare.store import states_of
 
 STEPS = "steps=[audio,words,alignment,trajectories,filters]"
 
@@ -184,6 +185,35 @@ def test_a_changed_talk_is_prepared_again(corpus: Path, tmp_path: Path) -> None:
     (corpus / "train.jsonl").write_text(lines.replace("Good cats sleep.", "Good dogs sleep."))
     run(corpus, out)
     assert "dogs" in (out / "train.jsonl").read_text()
+
+
+def test_a_changed_file_of_an_aligner_changes_its_step(corpus: Path, tmp_path: Path) -> None:
+    out, links = tmp_path / "out", tmp_path / "links.txt"
+    links.write_text("0-0 1-1 2-2\n0-0\n0-0 1-1\n" * 4)
+    settings = ("word_alignment=pharaoh", f"word_alignment.path={links}")
+    run(corpus, out, *settings)
+    before = Aligned(folder=str(out)).talks("train")
+    work = {path: path.stat().st_mtime_ns for path in (out / "work").rglob("*.jsonl")}
+    run(corpus, out, *settings)
+    links.write_text("0-1 1-0 2-2\n0-0\n0-0 1-1\n" * 4)
+    run(corpus, out, *settings)
+    after = Aligned(folder=str(out)).talks("train")
+    assert before[0].segments[0].targets["de"].alignment == ((0,), (1,), (2,))
+    assert after[0].segments[0].targets["de"].alignment == ((1,), (0,), (2,))
+    same = {path.parent.name for path, time in work.items() if path.stat().st_mtime_ns == time}
+    assert same == {"audio", "words"}
+
+
+def test_files_of_settings_are_those_of_folders_and_lists(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    (model / "inner").mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    settings = {"name": str(model), "more": [{"path": str(model / "config.json")}], "number": 1}
+    first = states_of(settings)
+    assert [name for name, _ in first] == ["config.json", "."]
+    (model / "inner" / "weights").write_text("1")
+    assert [name for name, _ in states_of(settings)] == ["config.json", "inner/weights", "."]
+    assert states_of({"a": "owner/model@x", "b": "x" * 5000, "c": "", "d": "\0"}) == []
 
 
 def test_damaged_audio_is_refused_before_words_are_timed_or_left_out(

@@ -94,6 +94,17 @@ def test_an_item_survives_the_disk() -> None:
     assert decode(encode(one, folder=Path("/b")), folder=Path("/b")) == one
 
 
+def test_finished_times_have_no_digits_of_arithmetic() -> None:
+    segment = replace(SEGMENT, offset=0.1 + 0.2, duration=3 * 0.4)
+    words = (Word("Good", 0.1 + 0.2, 1 / 3), Word("cats.", 1 / 3, 1.1 * 1.1))
+    one = item(replace(segment, words=words), duration=2.2 * 3, labels={"phonemes": words})
+    talk = one.finished()
+    [found] = talk.segments
+    assert (talk.duration, found.offset, found.duration) == (6.6, 0.3, 1.2)
+    expected = (Word("Good", 0.3, 0.333333), Word("cats.", 0.333333, 1.21))
+    assert (found.words, talk.labels["phonemes"]) == (expected, expected)
+
+
 class Timer(GivenTimes):
     """An aligner that finds the words of "Good cats." only."""
 

@@ -1,13 +1,16 @@
 """A talk in preparation, and its form on disk."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk
+from zoo.data.talks import Segment, Talk, Word
+from zoo.types import Seconds
+
+DIGITS = 6  # of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,34 @@ class Item:
         return replace(self, talk=replace(self.talk, segments=changed), notes=found)
 
     def finished(self) -> Talk:
-        """Return the talk; segments with a reason are not usable."""
+        """Return the talk with rounded times; segments with a reason are not usable."""
         pairs = zip(self.talk.segments, self.usable, strict=True)
-        segments = tuple(replace(segment, usable=usable) for segment, usable in pairs)
-        return replace(self.talk, segments=segments)
+        segments = tuple(
+            replace(
+                segment,
+                offset=_rounded(segment.offset),
+                duration=_rounded(segment.duration),
+                words=_with_rounded_times(segment.words),
+                usable=usable,
+            )
+            for segment, usable in pairs
+        )
+        return replace(
+            self.talk,
+            offset=_rounded(self.talk.offset),
+            duration=_rounded(self.talk.duration),
+            segments=segments,
+            labels={name: _with_rounded_times(words) for name, words in self.talk.labels.items()},
+        )
+
+
+def _rounded(time: Seconds) -> Seconds:
+    """Return a time without the digits that only come from arithmetic."""
+    return round(time, DIGITS)
+
+
+def _with_rounded_times(words: Sequence[Word]) -> tuple[Word, ...]:
+    return tuple(Word(word.text, _rounded(word.start), _rounded(word.end)) for word in words)
 
 
 def new_item(talk: Talk) -> Item:

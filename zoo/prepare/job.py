@@ -27,7 +27,7 @@ from zoo.prepare.steps.filters import Filtering
 from zoo.prepare.steps.recognition import Recognition
 from zoo.prepare.steps.trajectories import Trajectories
 from zoo.prepare.steps.words import Words
-from zoo.prepare.store import WORK, Store, parts_of
+from zoo.prepare.store import WORK, Store, parts_of, states_of
 from zoo.tracking import media
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
@@ -133,7 +133,10 @@ def stages_of(cfg: Config, audio_folder: Path) -> list[Stage]:
         if name in cfg.steps:
             step: Step = make(None if node is None else build(node))
             refuses = name == "audio" and cfg.audio.damaged == "refuse"
-            found.append(Stage(step, {} if node is None else _part(cfg, node), refuses))
+            part = {} if node is None else _part(cfg, node)
+            # without files, keys are those of earlier versions
+            states = states_of({key: value for key, value in part.items() if key != "_target_"})
+            found.append(Stage(step, {**part, "_files_": states} if states else part, refuses))
     if not found:
         raise ZooError(f"A card needs another step: {', '.join(makers)}.")
     return found

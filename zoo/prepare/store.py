@@ -8,7 +8,8 @@ does all other work anew.
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,29 @@ def source_key(talks: Sequence[Talk], folder: Path) -> str:
     return hashed([lines, [_state(talk.file) for talk in talks]])
 
 
+def states_of(settings: Any) -> list[Any]:
+    """Return size and time of all files that settings name, alone or as a folder.
+
+    A changed checkpoint or dictionary of an aligner therefore changes the key of its work. A model
+    of the hub has no path: its name is its key.
+
+    Args:
+        settings: values that JSON can describe.
+    """
+    if isinstance(settings, Mapping):
+        return [found for value in settings.values() for found in states_of(value)]
+    if isinstance(settings, list | tuple):
+        return [found for value in settings for found in states_of(value)]
+    if not isinstance(settings, str) or not settings:
+        return []
+    path = Path(settings)
+    try:
+        files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    except OSError:  # a text that is too long for a path
+        return []
+    return [[os.path.relpath(file, path), state] for file in files if (state := _state(file))]
+
+
 def hashed(value: Any) -> str:
     """Return a SHA-256 of a value that JSON can describe."""
     text = json.dumps([VERSION, value], sort_keys=True)
@@ -125,6 +149,6 @@ def _state(path: Path) -> list[int] | None:
     """Return size and time of the last change of a file; None if it does not exist."""
     try:
         state = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # no file, or a text that is no path
         return None
     return [state.st_size, state.st_mtime_ns]

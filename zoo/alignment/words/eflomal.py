@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from zoo.alignment.words.base import Links, Pair, links
+from zoo.alignment.words.context import with_context
 from zoo.alignment.words.pharaoh import read_links
 from zoo.alignment.words.symmetrisation import SYMMETRISATIONS, Symmetrisation
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -33,6 +34,9 @@ class EflomalAligner:
         null_prior: prior probability that a word has no link; a smaller one gives more links.
         iterations: factor of the number of iterations, which eflomal derives from the number of
             pairs.
+        context_ratio: a target word is also linked to the source words of the next target word if
+            it is this many times as probable with them as without
+            (``zoo.alignment.words.context``); None: it is not.
 
     Raises:
         ZooError: an argument is unknown or outside its range.
@@ -48,17 +52,20 @@ class EflomalAligner:
         samplers: int = 3,
         null_prior: float = 0.2,
         iterations: float = 1.0,
+        context_ratio: float | None = None,
     ) -> None:
         check_choice("symmetrisation", symmetrisation, SYMMETRISATIONS)
         check_numbers("eflomal", least=1, most=3, model=model)
         check_numbers("eflomal", least=1, samplers=samplers)
         check_numbers("eflomal", above=0, iterations=iterations)
         check_numbers("eflomal", above=0, most=1, null_prior=null_prior)
+        check_numbers("eflomal", above=1, context_ratio=context_ratio)
         self.symmetrisation = symmetrisation
         self.model = model
         self.samplers = samplers
         self.null_prior = null_prior
         self.iterations = iterations
+        self.context_ratio = context_ratio
 
     def check(self) -> None:
         """See ``WordAligner``."""
@@ -80,8 +87,8 @@ class EflomalAligner:
         results: list[Links] = [((),) * len(target) for _, target in pairs]
         if not places:
             return results
-        sources = [_line(pairs[place][0]) for place in places]
-        targets = [_line(pairs[place][1]) for place in places]
+        plain = [_tokens(pairs[place]) for place in places]
+        sources, targets = ([" ".join(pair[side]) for pair in plain] for side in (0, 1))
 
         aligner = Aligner(
             model=self.model,
@@ -100,15 +107,21 @@ class EflomalAligner:
             raise ZooError(f"eflomal aligned {len(forward)} of {len(places)} pairs.")
 
         combine = SYMMETRISATIONS[self.symmetrisation]
-        for place, one, other in zip(places, forward, reverse, strict=True):
-            points = combine(set(one), set(other))
-            results[place] = links(points, targets=len(pairs[place][1]))
+        found = [
+            links(combine(set(one), set(other)), targets=len(pairs[place][1]))
+            for place, one, other in zip(places, forward, reverse, strict=True)
+        ]
+        if self.context_ratio is not None:
+            found = with_context(plain, found, least_ratio=self.context_ratio)
+        for place, linked in zip(places, found, strict=True):
+            results[place] = linked
         return results
 
 
-def _line(words: Sequence[str]) -> str:
-    """Return a line with exactly one token per word."""
-    return " ".join(map(_token, words))
+def _tokens(pair: Pair) -> Pair:
+    """Return a pair with exactly one token per word."""
+    source, target = pair
+    return list(map(_token, source)), list(map(_token, target))
 
 
 def _token(word: str) -> str:

@@ -1,0 +1,107 @@
+"""Target words that the source word after their own determines, found by counting in a corpus.
+
+A word aligner links a word to what it translates. An article, a classifier or an auxiliary verb
+also depends on what follows: ``der`` translates "the", but is only determined by "the teacher".
+Such a word, written after "the", would be a guess, and a training on it would teach to guess.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import log
+from typing import NamedTuple
+
+from zoo.alignment.words.base import Links, Pair
+
+SIGNIFICANT = 10.83  # of the log-likelihood ratio with one degree of freedom; 0.1 % by chance
+
+Words = tuple[str, ...]
+
+
+class Event(NamedTuple):
+    """An aligned target word before another one that has other source words.
+
+    Attributes:
+        own: its source words.
+        following: source words of the next target word.
+        word: the target word.
+    """
+
+    own: Words
+    following: Words
+    word: str
+
+
+def with_context(
+    pairs: Sequence[Pair], found: Sequence[Links], *, least_ratio: float
+) -> list[Links]:
+    """Add the source words of the next target word where they determine a target word.
+
+    A target word gets them if it is ``least_ratio`` times as probable after its own and these
+    source words as after its own alone, in the whole corpus, and if this is significant by the
+    log-likelihood ratio of the counts (Dunning, 1993).
+
+    Args:
+        pairs: words of all pairs of a corpus, as they are to be counted.
+        found: links of each pair.
+        least_ratio: smallest ratio of the two probabilities, above 1.
+
+    Returns:
+        Links of each pair.
+    """
+    rows = [list(_events(pair, links)) for pair, links in zip(pairs, found, strict=True)]
+    events = Counter(event for row in rows for _, event in row)
+    contexts: Counter[tuple[Words, Words]] = Counter()
+    words: Counter[tuple[Words, str]] = Counter()
+    alone: Counter[Words] = Counter()
+    for event, count in events.items():
+        contexts[event.own, event.following] += count
+        words[event.own, event.word] += count
+        alone[event.own] += count
+
+    determined = set()
+    for event, count in events.items():
+        others = contexts[event.own, event.following] - count
+        elsewhere = words[event.own, event.word] - count
+        rest = alone[event.own] - count - others - elsewhere
+        in_context = count / (count + others)
+        in_general = (count + elsewhere) / alone[event.own]
+        is_likelier = in_context >= least_ratio * in_general
+        if is_likelier and log_likelihood_ratio(count, others, elsewhere, rest) >= SIGNIFICANT:
+            determined.add(event)
+
+    results: list[Links] = []
+    for row, links in zip(rows, found, strict=True):
+        changed = list(links)
+        for place, event in row:
+            if event in determined:
+                changed[place] = tuple(sorted({*links[place], *links[place + 1]}))
+        results.append(tuple(changed))
+    return results
+
+
+def _events(pair: Pair, links: Links) -> Iterator[tuple[int, Event]]:
+    """Yield each target word that has links other than those of the next one, with its place."""
+    source, target = pair
+    for place, (own, following) in enumerate(pairwise(links)):
+        if own and following and own != following:
+            after = tuple(source[index] for index in following)
+            yield place, Event(tuple(source[index] for index in own), after, target[place])
+
+
+def log_likelihood_ratio(both: int, first: int, second: int, neither: int) -> float:
+    """Return the log-likelihood ratio G² of a table of counts of two events.
+
+    Args:
+        both: number of times that both happen.
+        first: number of times that only the first one happens.
+        second: number of times that only the second one happens.
+        neither: number of times that none happens.
+    """
+    cells = (both, first, second, neither)
+    margins = (both + first, second + neither, both + second, first + neither)
+    inside, outside = (
+        sum(count * log(count) for count in row if count) for row in (cells, margins)
+    )
+    total = sum(cells)
+    return 2 * (inside - outside + total * log(total))
