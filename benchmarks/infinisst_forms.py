@@ -98,10 +98,10 @@ class PlainTurn:
             self.rows = beams
             self.cache = [kept.repeat(1, beams, 1, 1, 1) for kept in self.cache]
 
-    def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
+    def step(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Row i continues row ``rows[i]`` (None: itself) with ``tokens[i]``."""
-        rows = list(range(len(tokens))) if rows is None else rows
-        embeddings = self.decoder.get_input_embeddings()(torch.tensor(tokens))
+        rows = torch.arange(len(tokens)) if rows is None else rows
+        embeddings = self.decoder.get_input_embeddings()(tokens)
         position = self.positions[-1:] + 1
         if self.form.shared_prefix:
             self.mask = torch.cat([self.mask[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1)
@@ -109,7 +109,7 @@ class PlainTurn:
             self.positions = torch.cat([self.positions, position])
             logits = self._run(embeddings[None], position, self.mask)[0]
         else:
-            self.cache = [kept.index_select(1, torch.tensor(rows)) for kept in self.cache]
+            self.cache = [kept.index_select(1, rows) for kept in self.cache]
             self.positions = torch.cat([self.positions, position])
             logits = self._run(embeddings[:, None], position, None)[:, 0]
         self.log_probs = logits.log_softmax(-1)

@@ -82,7 +82,7 @@ def generated_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Ten
         scores[backbone.never] = -torch.inf
         if int(scores.argmax()) != token:
             raise ZooError("Decoding the text again gives different tokens.")
-        texts.step([token])
+        texts.step(torch.tensor([token]))
     return forced_states(backbone, request)
 
 

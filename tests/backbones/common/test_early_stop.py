@@ -58,7 +58,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     rows: list[int] = []
     step = Branches.step
 
-    def counted(self: Branches, tokens: list[int], *args: Any) -> None:
+    def counted(self: Branches, tokens: torch.Tensor, *args: Any) -> None:
         rows.append(len(tokens))
         step(self, tokens, *args)
 

@@ -3,13 +3,15 @@
 Against Hugging Face's: tests/backbones/infinisst and tests/backbones/common/encoder_decoder.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+from zoo.backbones.common.continuation import Answer, Context, staying
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.errors import ZooError
 
 END = 0
@@ -26,7 +28,7 @@ class Table:
         self.script = script
         self.beams = 1
         self.texts: list[list[int]] = [[] for _ in range(streams)]
-        self.steps = 0
+        self.executed: list[int] = []  # rows of each step
 
     @property
     def log_probs(self) -> Tensor:
@@ -38,10 +40,15 @@ class Table:
         self.beams = beams
         self.texts = [list(text) for text in self.texts for _ in range(beams)]
 
-    def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
-        self.steps += 1
-        rows = list(range(len(tokens))) if rows is None else rows
-        self.texts = [[*self.texts[row], token] for row, token in zip(rows, tokens, strict=True)]
+    def step(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        self.executed.append(len(tokens))
+        parents = range(len(tokens)) if rows is None else rows.tolist()
+        ids = tokens.tolist()
+        self.texts = [[*self.texts[row], token] for row, token in zip(parents, ids, strict=True)]
+
+    def keep(self, places: Sequence[int]) -> None:
+        rows = [place * self.beams + beam for place in places for beam in range(self.beams)]
+        self.texts = [self.texts[row] for row in rows]
 
     def generated(self, row: int) -> Tensor:
         return torch.tensor(self.texts[row])
@@ -93,7 +100,7 @@ def test_nothing_is_computed_beyond_what_is_enough() -> None:
     table, _ = run(
         counting(6), SearchConfig(), limits=[9, 9], stops=[lambda ids: len(ids) == 2] * 2
     )
-    assert table.steps == 1
+    assert len(table.executed) == 1
 
 
 @pytest.mark.parametrize("beams", [1, 2])
@@ -150,15 +157,6 @@ def test_suppressed_ids_are_never_generated_at_all_or_first(beams: int) -> None:
     assert [answer.tokens for answer in answers] == [[2], [], [2]]
 
 
-def test_repetition_controls_count_prefix_and_hypothesis() -> None:
-    log_probs = torch.full((1, 6), -1.0)
-    config = SearchConfig(no_repeat_ngram=2, repetition_penalty=3.0)
-    scores = config.scores(log_probs, [Context(earlier=[4, 5], prompt=[1])], [[2, 4]])
-    assert scores.tolist() == [[-1.0, -1.0, -3.0, -1.0, -3.0, -torch.inf]]
-    assert log_probs.eq(-1).all()
-    assert SearchConfig().scores(log_probs, [Context([4], [])], [[2]]) is log_probs
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -185,3 +183,30 @@ def test_scores_that_are_no_numbers_are_an_error(beams: int) -> None:
 def test_an_excluded_id_is_not_generated_even_if_no_other_is_left(beams: int) -> None:
     with pytest.raises(ZooError, match="The search excludes every token"):
         run(counting(4), SearchConfig(beams=beams), limits=[4], never=[0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("beams", "executed"),
+    [
+        # All answers have the first two ids; then one of ten streams is finished, which is the
+        # largest share that stays, and after each following step one more stream leaves.
+        (1, [10, 10, 8, 7, 6, 5, 4, 3, 2, 1]),
+        (2, [20, 20, 16, 14, 12, 10, 8, 6, 4, 2]),
+    ],
+)
+def test_finished_streams_leave_the_batch(beams: int, executed: list[int]) -> None:
+    limits = list(range(2, 12))
+    table, answers = run(counting(12), SearchConfig(beams=beams), limits=limits)
+    assert [answer.tokens for answer in answers] == [list(range(1, limit + 1)) for limit in limits]
+    assert [answer.generated.tolist() for answer in answers] == [
+        answer.tokens[:-1] for answer in answers
+    ]
+    assert table.executed == executed
+    useful = beams * sum(len(answer.generated) for answer in answers)
+    assert useful >= 0.9 * sum(table.executed)
+
+
+def test_streams_at_the_end_of_the_batch_take_the_places_of_finished_ones() -> None:
+    assert staying([False] * 9 + [True]) is None
+    assert staying([False] * 8 + [True]) == list(range(8))
+    assert staying([True, False, True, False, False, True, False]) == [6, 1, 4, 3]

@@ -16,11 +16,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2V
 
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.speech_llm.data import collate
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, append_turn, slide
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, slide
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -214,7 +215,7 @@ def test_the_window_equals_the_plain_computation(
                 turn.log_probs[0], expected, rtol=0, atol=2e-6
             )  # norms and angles are float32
             expected = plain.feed(embed(torch.tensor(token)))
-            turn.step([token])
+            turn.step(torch.tensor([token]))
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
         append_turn(state, turn.prefilled(0), Answer(answer_ids, True, turn.generated(0)), end=END)
         pending = [END]

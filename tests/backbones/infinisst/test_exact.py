@@ -16,10 +16,11 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import rotary_of
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
-from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, append_turn, slide
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, slide
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk

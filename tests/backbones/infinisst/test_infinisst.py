@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import LEAN, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -54,10 +55,10 @@ def dialogue(
     )
 
 
-class Recording(TurnSearchConfig):
+class Recording(ScoredSearch):
     """Greedy search that keeps the log-probability of all it chose."""
 
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+    def scores(self, log_probs: Tensor) -> Tensor:
         CHOSEN.append(float(log_probs.max()))
         ENDS.append(int(log_probs.argmax()) == END)
         return log_probs
@@ -158,13 +159,13 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
     assert len(state.target_tokens) < 80
 
 
-class NeverEnding(TurnSearchConfig):
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+class NeverEnding(ScoredSearch):
+    def scores(self, log_probs: Tensor) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
-class Silent(TurnSearchConfig):
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+class Silent(ScoredSearch):
+    def scores(self, log_probs: Tensor) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), 0.0)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES
@@ -95,8 +96,8 @@ def test_the_instruction_names_the_multiplier_for_any_first_chunk(
     assert session.backbone_state.kept >= 3 + len(backbone.prompt.turn(chunks))
 
 
-class NeverEnding(TurnSearchConfig):
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+class NeverEnding(ScoredSearch):
+    def scores(self, log_probs: Tensor) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
@@ -120,10 +121,10 @@ def test_a_dropped_last_id_is_not_in_the_window_either(
     assert [token for _, token in state.target_tokens] == hypothesis.token_ids.tolist()
 
 
-class Speech(TurnSearchConfig):
+class Speech(ScoredSearch):
     """All for the mark of speech."""
 
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+    def scores(self, log_probs: Tensor) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([SPEECH]), 9.0)
 
 

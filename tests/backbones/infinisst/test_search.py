@@ -14,10 +14,12 @@ from transformers import (
 )
 
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.rules import Rules
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import Context, TurnSearchConfig, search
-from zoo.backbones.infinisst.window import Answer, StreamState
+from zoo.backbones.infinisst.search import TurnSearchConfig, search
+from zoo.backbones.infinisst.window import StreamState
 
 END = 2
 PLAIN = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
@@ -149,7 +151,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
         )
         turn = CausalBranches(backbone.decoder, [state], [embeddings])
         for token in cached:
-            turn.step([token])
+            turn.step(torch.tensor([token]))
         torch.testing.assert_close(answer.generated, turn.generated(0), rtol=0, atol=1e-6)
         lengths.add(len(cached))
     assert len(lengths) > 2
@@ -187,7 +189,8 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
     generator = torch.Generator().manual_seed(0)
     log_probs = torch.randn(5, 70, generator=generator, dtype=torch.float64).log_softmax(-1)
     answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
-    found = config.scores(log_probs, [CONTEXT] * 5, answers)
+    rules = Rules(config.controls, [CONTEXT] * 5, log_probs=log_probs, answers=answers)
+    found = rules.scores(log_probs)
     torch.testing.assert_close(
         found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=1e-12
     )
@@ -274,7 +277,9 @@ def by_hand(
     config: TurnSearchConfig, earlier: list[list[int]], answers: list[list[int]]
 ) -> list[list[float]]:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0, -4.0]]).repeat(2, 1)
-    return config.scores(log_probs, [Context(ids, prompt=[0]) for ids in earlier], answers).tolist()
+    contexts = [Context(ids, prompt=[0]) for ids in earlier]
+    rules = Rules(config.controls, contexts, log_probs=log_probs, answers=answers)
+    return rules.scores(log_probs).tolist()
 
 
 def test_repetition_controls_by_hand() -> None:
@@ -291,9 +296,6 @@ def test_repetition_controls_by_hand() -> None:
     ]
     unigrams = TurnSearchConfig(no_repeat_ngram=1, repetition_penalty=1.0)
     assert by_hand(unigrams, [[0], []], [[2], []]) == [[-inf, -2, -inf, -4], [-1, -2, -3, -4]]
-    log_probs = torch.zeros(1, 4)
-    off = TurnSearchConfig(no_repeat_ngram=0, repetition_penalty=1.0)
-    assert off.scores(log_probs, [Context([1], [2])], [[]]) is log_probs
 
 
 def test_controls_of_a_turn_by_hand() -> None:

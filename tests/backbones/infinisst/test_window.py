@@ -6,18 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import Context, TurnSearchConfig, search
-from zoo.backbones.infinisst.window import (
-    Answer,
-    StreamState,
-    WindowConfig,
-    append_turn,
-    recent_ids,
-    slide,
-)
+from zoo.backbones.infinisst.search import search
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, recent_ids, slide
 
 INSTRUCTION, END = 5, 2
 
@@ -40,10 +35,10 @@ def ids(count: int, seed: int) -> list[int]:
     return torch.randint(8, 264, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-class Recorded(TurnSearchConfig):
+class Recorded(ScoredSearch):
     """Greedy search with forced tokens that records the log-probabilities of each step."""
 
-    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+    def scores(self, log_probs: Tensor) -> Tensor:
         STEPS.append(log_probs)
         forced = torch.full_like(log_probs, -torch.inf)
         forced[0, FORCED[len(STEPS) - 1]] = 0

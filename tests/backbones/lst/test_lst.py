@@ -11,7 +11,9 @@ from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.search import Context, SearchConfig
+from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.rules import Rules
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.lst.lst import LST
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
@@ -136,7 +138,7 @@ def test_a_forced_prefix_is_the_same_step_by_step(make: Make, noise: Callable[..
         for text in (PREFIX, [])
     )
     for token in PREFIX:
-        stepped.step([token])
+        stepped.step(torch.tensor([token]))
     torch.testing.assert_close(forced.log_probs, stepped.log_probs, **CLOSE)
     torch.testing.assert_close(forced.generated(0), stepped.generated(0), **CLOSE)
     assert forced.generated(0).shape == (1 + len(PREFIX), 5, 20)
@@ -283,9 +285,8 @@ def test_repetition_controls_count_text_or_prompt() -> None:
     scores = torch.full((1, 10), -1.0)
     for repetition, penalised in (("text", [5, 6, 7]), ("prompt", [1, 2, 5, 6, 7])):
         config = SearchConfig(repetition=repetition, repetition_penalty=2.0)  # type: ignore[arg-type]
-        assert (
-            config.scores(scores, [context], [[7]])[0] == -2
-        ).nonzero().flatten().tolist() == penalised
+        rules = Rules(config.controls, [context], log_probs=scores, answers=[[7]])
+        assert (rules.scores(scores)[0] == -2).nonzero().flatten().tolist() == penalised
     with pytest.raises(ZooError, match="repetition=prompt needs a no_repeat_ngram other than 1"):
         SearchConfig(repetition="prompt", no_repeat_ngram=1)
 

@@ -13,11 +13,12 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
+from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
-from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies

@@ -224,6 +224,12 @@ class PastScores:
         self.count = self.count + 1
         self.newest = rows
 
+    def keep(self, texts: Sequence[int]) -> None:
+        """Keep the texts with these indices, in this order."""
+        self.first, self.newest = self.first[texts], self.newest[texts]
+        self.total, self.squares = self.total[texts], self.squares[texts]
+        self.count = self.count[texts]
+
     def scores(self) -> Tensor:
         """Return the scores of the newest row of each text, (n, heads, longest)."""
         exact = (self.newest - self.first).double()

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.teacher_forcing import at_least_float32
 
 ROOM = 64  # spare positions in a newly allocated cache
@@ -28,11 +29,13 @@ class KeyValueCache:
         data: (layers, 2, streams, heads, room, head size). Index 0 of dimension 1 holds the keys,
             index 1 the values.
         length: Number of positions of ``data`` in use.
+        live: Number of streams that are decoded, the first ones of ``data``.
     """
 
     def __init__(self, data: Tensor, length: int = 0) -> None:
         self.data = data
         self.length = length
+        self.live = data.shape[2]
 
     def reserve(self, new: int) -> None:
         """Enlarge ``data`` if fewer than ``new`` positions are free."""
@@ -53,17 +56,22 @@ class KeyValueCache:
             All keys and all values of the layer, (streams, heads, length + new, head size) each.
         """
         end = self.length + key.shape[2]
-        keys, values = self.data[layer, :, :, :, :end]
+        keys, values = self.data[layer, :, : self.live, :, :end]
         keys[:, :, self.length :] = key
         values[:, :, self.length :] = value
         return keys, values
 
+    def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the streams at ``places`` for those at ``others``."""
+        used = self.data[..., : self.length, :]
+        used[:, :, [*places, *others]] = used[:, :, [*others, *places]]
+
 
 class Branches(ABC):
-    """Search branches of a batch of streams; implements ``search.Continuation``.
+    """Search branches of a batch of streams; implements ``Continuation`` and ``Drafts``.
 
-    Each stream has one row per beam; row = stream index x beams + beam index. Prompts and earlier
-    cached positions of different lengths are padded on the left.
+    Each live stream has one row per beam; row = place in ``live`` x beams + beam index. Prompts and
+    earlier cached positions of different lengths are padded on the left, drafts on the right.
 
     Attributes:
         log_probs: (rows, vocabulary) log-probabilities of the next token of each row.
@@ -71,6 +79,8 @@ class Branches(ABC):
         prefix: Number of cached positions before the first generated token, padding included.
         streams: Number of streams.
         beams: Number of rows per stream.
+        live: Index of the stream at each place of the batch. Streams leave the batch by ``keep``.
+        drafts: Ids that may follow each prompt; see ``continuation.Drafts``.
     """
 
     log_probs: Tensor
@@ -84,8 +94,9 @@ class Branches(ABC):
         cached: Sequence[int] | None = None,
         first: Sequence[int] | None = None,
         max_positions: int | None = None,
+        drafts: Sequence[list[int]] | None = None,
     ) -> None:
-        """Compute the masks and positions of the prompts.
+        """Compute the masks and positions of the prompts and drafts.
 
         Args:
             cache: Keys and values of earlier positions, padded on the left.
@@ -95,23 +106,61 @@ class Branches(ABC):
                 nothing is cached.
             first: Position of the first prompt token of each stream. None means 0.
             max_positions: Number of positions of the decoder. None means unlimited.
+            drafts: Ids that may follow each prompt. None: no drafts.
         """
         self.streams = len(prompts)
+        self.live = list(range(self.streams))
         self.beams = 1
+        self.drafts = drafts or [[] for _ in prompts]
         self._cache = cache
+        self._rows = list(range(self.streams))  # stream of each row of the cache
         self._max_positions = max_positions
         past, new = cache.length, max(prompts)
         self.prefix = past + new
         self.visible = torch.zeros(self.streams, self.prefix, dtype=torch.bool, device=device)
-        self._positions = torch.zeros(self.streams, new, dtype=torch.long, device=device)
+        positions = torch.zeros(self.streams, new, dtype=torch.long, device=device)
 
         zeros = [0] * self.streams
         layout = zip(prompts, cached or zeros, first or zeros, strict=True)
         for row, (length, kept, position) in enumerate(layout):
             self.visible[row, past - kept : past] = True
             self.visible[row, self.prefix - length :] = True
-            self._positions[row, new - length :] = torch.arange(length, device=device) + position
-        self._next = self._positions[:, -1:] + 1
+            positions[row, new - length :] = torch.arange(length, device=device) + position
+        self._prompt_visible = self.visible
+        self._next = positions[:, -1:] + 1
+        self._longest_draft = max(len(draft) for draft in self.drafts)
+        offsets = torch.arange(self._longest_draft, device=device)
+        # (streams, new + longest draft)
+        self._positions = self._within_room(torch.cat([positions, self._next + offsets], dim=1))
+
+    def _begin(self, hidden: Tensor) -> None:
+        """Set the scores after the prompts; no id of a draft is accepted yet.
+
+        Args:
+            hidden: (streams, new + longest draft, width) states of the prompts and drafts.
+        """
+        prompts = hidden.shape[1] - self._longest_draft
+        # The last state of the prompt predicts the first id of a draft
+        self._draft_states = hidden[:, prompts - 1 :]
+        self.visible = F.pad(self.visible, (0, self._longest_draft))
+        self.log_probs = self._predict(hidden[:, prompts - 1])
+
+    def draft_log_probs(self, stream: int) -> Tensor:
+        """Return the log-probabilities (n, vocabulary) of the n ids of a draft."""
+        return self._predict(self._draft_states[stream, : len(self.drafts[stream])])
+
+    def accept(self, lengths: Sequence[int]) -> None:
+        """Continue after the first ids of each draft; the other ids stay in the cache, masked.
+
+        Args:
+            lengths: Number of accepted ids of each stream.
+        """
+        accepted = torch.tensor(lengths, device=self.visible.device)
+        offsets = torch.arange(self.visible.shape[1] - self.prefix, device=accepted.device)
+        self.visible[:, self.prefix :] = offsets < accepted[:, None]
+        self._next = self._within_room(self._next + accepted[:, None])
+        streams = torch.arange(self.streams, device=accepted.device)
+        self.log_probs = self._predict(self._draft_states[streams, accepted])
 
     def fork(self, beams: int) -> None:
         """Replace the row of each stream by ``beams`` identical rows, before the first step."""
@@ -119,22 +168,48 @@ class Branches(ABC):
         self.visible = self.visible.repeat_interleave(beams, dim=0)
         self.log_probs = self.log_probs.repeat_interleave(beams, dim=0)
 
-    def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
+    def keep(self, places: Sequence[int]) -> None:
+        """Let finished streams leave the batch.
+
+        The cache keeps their keys and values, behind those of the streams that stay.
+
+        Args:
+            places: For each stream that stays, in the new order, its place in the batch so far. A
+                stream stays at its place or moves to the place of a finished one.
+        """
+        new = [place for place, old in enumerate(places) if place != old]
+        if new:
+            self._exchange(new, pick(places, new))
+        for place in new:
+            other = places[place]
+            self._rows[place], self._rows[other] = self._rows[other], self._rows[place]
+        self.live = self._rows[: len(places)]
+        self._cache.live = len(places)
+        kept = torch.tensor(places, device=self.visible.device)
+        self._next = self._next[kept]
+        rows = (kept[:, None] * self.beams + torch.arange(self.beams, device=kept.device)).flatten()
+        self.visible = self.visible[rows]
+
+    def _exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the decoder data of the streams at ``places`` for those at ``others``."""
+        self._cache.exchange(places, others)
+
+    def step(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Append one token to each row.
 
         Args:
-            tokens: Next id of each row.
-            rows: For each new row, the index of the old row that the new row continues. Both rows
-                belong to the same stream. None continues each row with its own token.
+            tokens: (rows,) next id of each row.
+            rows: (rows,) for each new row, the index of the old row that the new row continues.
+                Both rows belong to the same stream. None continues each row with its own token.
         """
-        device = self.visible.device
+        live = len(self.live)
         if rows is not None:
-            self.visible = self.visible[torch.tensor(rows, device=device)]
-        itself = torch.eye(self.beams, dtype=torch.bool, device=device).repeat(self.streams, 1)
+            self.visible = self.visible[rows]
+        itself = torch.eye(self.beams, dtype=torch.bool, device=tokens.device).repeat(live, 1)
         self.visible = torch.cat([self.visible, itself], dim=1)
 
-        ids = torch.tensor(tokens, device=device).view(self.streams, self.beams)
-        visible = self.visible.view(self.streams, self.beams, -1)
+        ids = tokens.view(live, self.beams)
+        visible = self.visible.view(live, self.beams, -1)
         hidden = self._feed(ids, self._next.expand(-1, self.beams), visible)
         self.log_probs = self._predict(hidden.flatten(0, 1))
         self._next = self._within_room(self._next + 1)
@@ -142,8 +217,7 @@ class Branches(ABC):
     def _within_room(self, positions: Tensor) -> Tensor:
         """Limit positions to those of the decoder.
 
-        Only ids that no answer contains lie beyond: finished streams are fed until all streams
-        finish, and drafts are padded.
+        Only ids that no answer contains lie beyond: ids of finished streams, and drafts.
         """
         if self._max_positions is None:
             return positions
@@ -165,12 +239,12 @@ class Branches(ABC):
         """Run the decoder over new tokens and append their keys and values to the cache.
 
         Args:
-            ids: (streams, new) token ids.
-            positions: (streams, new) position of each token in its text.
-            visible: (streams, new, cached + new) bool attention mask.
+            ids: (live streams, new) token ids.
+            positions: (live streams, new) position of each token in its text.
+            visible: (live streams, new, cached + new) bool attention mask.
 
         Returns:
-            (streams, new, width) hidden states.
+            (live streams, new, width) hidden states.
         """
 
     @abstractmethod
@@ -185,9 +259,11 @@ class Branches(ABC):
         return at_least_float32(self._logits(hidden)).log_softmax(dim=-1)
 
     def _prompt_mask(self) -> Tensor:
-        """Return the causal attention mask of the prompts, (streams, new, prefix) bool."""
-        keys = torch.arange(self.prefix, device=self.visible.device)
+        """Return the causal mask of prompts and drafts, (streams, new, prefix + drafts) bool."""
+        end = self.prefix + self._longest_draft
+        keys = torch.arange(end, device=self.visible.device)
         queries = keys[self._cache.length :, None]  # (new, 1)
         causal = keys <= queries
         itself = keys == queries  # padding attends to itself, because an empty softmax is NaN
-        return causal & self.visible[:, None] | itself
+        visible = F.pad(self.visible, (0, self._longest_draft), value=True)
+        return causal & visible[:, None] | itself

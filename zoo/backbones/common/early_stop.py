@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig, PastScores
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.partial_text import PartialText
 from zoo.types import Frames, LateTokens, Request
 
@@ -29,10 +30,10 @@ class AttendingBranches(Protocol):
 
 
 class EarlyStop:
-    """Marks the rows of a search whose newest token is late; implements ``search.LateRows``.
+    """Marks the rows of a search whose newest token is late; implements ``LateRows``.
 
     Attributes:
-        own: See ``search.LateRows``.
+        own: See ``continuation.LateRows``.
     """
 
     def __init__(
@@ -56,17 +57,22 @@ class EarlyStop:
         self.own = alignment.query == "own"
         self._branches = branches
         self._alignment = alignment
-        self._rows: dict[LateTokens, list[int]] = {}
-        for stream, rule in enumerate(rules):
-            if rule is not None:
-                rows = range(stream * beams, (stream + 1) * beams)
-                self._rows.setdefault(rule, []).extend(rows)
+        self._rules = [rule for rule in rules for _ in range(beams)]
+        self._beams = beams
         kept = [max(1, count - alignment.ignore_last) for count in frames for _ in range(beams)]
         self._frames = torch.tensor(kept)
         self._longest = max(frames)
         self._past: PastScores | None = None
 
-    def __call__(self) -> list[bool]:
+    def keep(self, places: Sequence[int]) -> None:
+        """Let finished streams leave the batch; see ``continuation.Continuation.keep``."""
+        rows = [place * self._beams + beam for place in places for beam in range(self._beams)]
+        self._rules = pick(self._rules, rows)
+        self._frames = self._frames[rows]
+        if self._past is not None:
+            self._past.keep(rows)
+
+    def __call__(self) -> Tensor:
         """Return whether the token that belongs to the newest position of each row is late."""
         newest = self._branches.newest_attention()[..., : self._longest]
         weights = self._alignment.averaged(newest)  # (rows, heads, longest)
@@ -76,9 +82,10 @@ class EarlyStop:
         weights = self._alignment.filtered(weights, frames)  # (rows, longest)
 
         marks = torch.zeros(len(weights), dtype=torch.bool, device=weights.device)
-        for rule, rows in self._rows.items():
+        for rule in {rule for rule in self._rules if rule is not None}:
+            rows = [row for row, other in enumerate(self._rules) if other == rule]
             marks[rows] = rule(weights[rows], frames[rows])
-        return marks.tolist()
+        return marks
 
     def _normalised(self, weights: Tensor) -> Tensor:
         """Add the newest weights (rows, heads, longest) to the statistics and normalise them."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import Answer, Stop
+from zoo.backbones.common.continuation import Answer, Stop
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.types import Frames, Hypothesis
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.search import Answer, Context
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
@@ -19,13 +19,7 @@ from zoo.backbones.common.wav2vec2.adapter import MERGED
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
-from zoo.backbones.infinisst.window import (
-    StreamState,
-    WindowConfig,
-    append_turn,
-    recent_ids,
-    slide,
-)
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, recent_ids, slide
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import Language

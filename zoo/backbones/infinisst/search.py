@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zoo.backbones.common.search import Answer, Context, Continuation, SearchConfig
+from zoo.backbones.common.continuation import Answer, Context, Continuation
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.search import search as search_text
 from zoo.errors import ZooError, check_numbers
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from zoo.backbones.common.causal.decoder import rotary_of
-from zoo.backbones.common.search import Answer
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.errors import check_numbers
 

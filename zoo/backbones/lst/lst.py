@@ -17,6 +17,7 @@ from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
@@ -27,7 +28,7 @@ from zoo.backbones.common.encoder_memory import (
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.weights import WEIGHTS
-from zoo.backbones.common.search import Context, SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.speech_llm.data import Batch
 from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM

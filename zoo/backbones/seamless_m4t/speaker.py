@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.base import Units, UnitSpeech
+from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
-from zoo.backbones.common.search import Context, SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
 from zoo.backbones.base import Units, UnitSpeech, dtype_named
+from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
-from zoo.backbones.common.search import Context, SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, spoken_languages

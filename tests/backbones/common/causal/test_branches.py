@@ -8,9 +8,10 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from zoo.backbones.common.causal.branches import ROOM, CausalBranches, empty_cache
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import Answer, StreamState, append_turn
+from zoo.backbones.infinisst.window import StreamState, append_turn
 
 END, BEAMS = 2, 3
 
@@ -49,7 +50,7 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     for _ in range(ROOM // BEAMS + 20):
         rows = [chance.randrange(BEAMS) + row // BEAMS * BEAMS for row in range(len(branches))]
         tokens = [chance.randrange(8, 264) for _ in rows]
-        turn.step(tokens, rows)
+        turn.step(torch.tensor(tokens), torch.tensor(rows))
         branches = [[*branches[row], token] for row, token in zip(rows, tokens, strict=True)]
     for row, ids in enumerate(branches):
         log_probs, kept = alone(backbone, ids)

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
-from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, search
 
 PAD, END = 1, 2
 LAYER = 1
@@ -108,7 +109,7 @@ def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) ->
             speech_to_text.decoder, [memory(5)] * 2, [[2, 7, *PREFIX]] * 2, heads={}
         )
         texts.fork(3)
-        texts.step([9] * 6, [0, 1, 2, 3, 4, 5])
+        texts.step(torch.tensor([9] * 6), torch.arange(6))
     assert [keys.shape[0] for keys in texts._memory.keys] == [2, 2, 2]
     assert texts._cache.data.shape[2] == 2
     assert texts._cache.length == 7 + 3

@@ -41,7 +41,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     step = Branches.step
 
-    def counted(self: Branches, tokens: list[int], *args: Any) -> None:
+    def counted(self: Branches, tokens: torch.Tensor, *args: Any) -> None:
         found.append(len(tokens))
         step(self, tokens, *args)
 

@@ -8,8 +8,8 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.search import Answer
 from zoo.types import Hypothesis
 
 
@@ -75,7 +75,7 @@ class AlignedBranches(CausalBranches):
         """
         if self.heads is None:
             return torch.empty(0)
-        stream = row // self.beams
+        stream = self.live[row // self.beams]
         weights = self.attention(row)  # (recorded + n, heads, prefix)
         return weights[self._skipped[stream] :, :, self._speech[stream]]
 
@@ -84,10 +84,11 @@ class AlignedBranches(CausalBranches):
 
         The shape is (rows, heads, longest). Columns after a stream's speech are padding.
         """
-        newest = self._attention[-1]  # (streams, positions, heads, prefix)
+        newest = self._attention.newest  # (live streams, positions, heads, prefix)
         if len(self._attention) == 1:  # the prompts, which the beams of a stream share
             newest = newest[:, -1:].expand(-1, self.beams, -1, -1)
-        places = self._speech_places[:, None, None].expand(-1, *newest.shape[1:3], -1)
+        speech_places = self._speech_places[self.live]
+        places = speech_places[:, None, None].expand(-1, *newest.shape[1:3], -1)
         return newest.gather(-1, places).flatten(0, 1)
 
     def prompt_attention(self, stream: int) -> Tensor:
@@ -95,7 +96,7 @@ class AlignedBranches(CausalBranches):
 
         The shape is (1 + prefix, heads, frames).
         """
-        weights = self._attention[0][stream, self._skipped[stream] :]
+        weights = self._attention.of(stream)[self._skipped[stream] : self.recorded]
         return weights[..., self._speech[stream]]
 
     def hypotheses(

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
+from zoo.backbones.common.step_records import StepRecords
 
 
 class CachedText(Protocol):
@@ -85,8 +86,9 @@ class CausalBranches(Branches):
         *,
         heads: Mapping[int, Sequence[int] | None] | None = None,
         recorded: int = 1,
+        drafts: Sequence[list[int]] | None = None,
     ) -> None:
-        """Run the decoder over the prompts.
+        """Run the decoder over the prompts and drafts.
 
         Args:
             decoder: Causal LM.
@@ -95,11 +97,13 @@ class CausalBranches(Branches):
             heads: Heads whose attention is recorded, by layer index; a value of None records all
                 heads of the layer. None instead of a mapping records no attention.
             recorded: Number of final prompt positions whose attention is recorded.
+            drafts: Ids that may follow each prompt, for a search without recorded attention. None:
+                no drafts.
         """
         self.decoder = decoder
         self.heads = heads
         self.recorded = recorded
-        self._attention: list[Tensor] = []
+        self._attention = StepRecords()
         lengths = [len(prompt) for prompt in prompts]
         new = max(lengths)
         super().__init__(
@@ -108,15 +112,19 @@ class CausalBranches(Branches):
             device=prompts[0].device,
             cached=[text.kept for text in texts],
             first=[text.next_position for text in texts],
+            drafts=drafts,
         )
 
+        self._lengths = [text.kept + length for text, length in zip(texts, lengths, strict=True)]
         padded = [F.pad(prompt, (0, 0, new - len(prompt), 0)) for prompt in prompts]
         embeddings = torch.stack(padded)  # (streams, new, embedding)
+        if self._longest_draft:
+            ids = torch.zeros(self.streams, self._longest_draft, dtype=torch.long)
+            for stream, draft in enumerate(self.drafts):
+                ids[stream, : len(draft)] = torch.tensor(draft, dtype=torch.long)
+            drafted = decoder.get_input_embeddings()(ids.to(embeddings.device))
+            embeddings = torch.cat([embeddings, drafted.to(embeddings)], dim=1)
         self._begin(self._run(embeddings, self._positions, self._prompt_mask(), recorded))
-
-    def _begin(self, hidden: Tensor) -> None:
-        """Set ``log_probs`` from the hidden states (streams, new, embedding) of the prompts."""
-        self.log_probs = self._predict(hidden[:, -1])
 
     def prefilled(self, stream: int) -> Tensor:
         """Return the cache of one stream up to the end of its prompt, without padding.
@@ -125,20 +133,20 @@ class CausalBranches(Branches):
             (layers, 2, heads, kept + prompt, head size) keys and values. The tensor is a view if
             the positions are contiguous in the cache, otherwise a copy.
         """
-        stream_cache = self._cache.data[:, :, stream]
-        positions = self.visible[stream * self.beams, : self.prefix].nonzero().flatten()
-        first, last = int(positions[0]), int(positions[-1])
-        if len(positions) == last - first + 1:
-            return stream_cache[:, :, :, first : last + 1]
-        return stream_cache[:, :, :, positions]
+        stream_cache = self._cache.data[:, :, self._rows.index(stream), :, : self.prefix]
+        visible = self._prompt_visible[stream]
+        length = self._lengths[stream]
+        first = int(visible.int().argmax())
+        if bool(visible[first : first + length].all()):
+            return stream_cache[:, :, :, first : first + length]
+        return stream_cache[:, :, :, visible]
 
     def generated(self, row: int) -> Tensor:
         """Return the keys and values of the n tokens fed to ``row``.
 
         The shape is (layers, 2, heads, n, head size).
         """
-        stream = row // self.beams
-        generated = self._cache.data[:, :, stream, :, self.prefix : self._cache.length]
+        generated = self._cache.data[:, :, row // self.beams, :, self.prefix : self._cache.length]
         return generated[..., self.visible[row, self.prefix :], :]
 
     def attention(self, row: int) -> Tensor:
@@ -150,8 +158,7 @@ class CausalBranches(Branches):
             (recorded + n, heads, prefix) weights of the final ``recorded`` prompt positions and of
             the n tokens fed to ``row``.
         """
-        stream = row // self.beams
-        weights = torch.cat([step[stream] for step in self._attention])
+        weights = self._attention.of(self.live[row // self.beams])
         prompt_weights = weights[: self.recorded]
         return torch.cat([prompt_weights, weights[self.recorded + self.places(row)]])
 
@@ -183,7 +190,7 @@ class CausalBranches(Branches):
             recorder=recorder,
         ).last_hidden_state
         if recorder is not None:
-            self._attention.append(recorder.weights()[..., : self.prefix])
+            self._attention.append(recorder.weights()[..., : self.prefix], self.live)
         self._cache.length += embeddings.shape[1]
         return hidden
 

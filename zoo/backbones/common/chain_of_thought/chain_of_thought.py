@@ -22,17 +22,18 @@ from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
-from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
+from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids
-from zoo.backbones.common.search import Context, SearchConfig, Stop, search
+from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
     enable_checkpointing,
@@ -434,25 +435,23 @@ class ChainOfThought(Backbone):
             state.verifiable(self.prompt.separator, limit) if self.draft else []
             for state, limit in zip(states, limits, strict=True)
         ]
-        branches = DraftedBranches(self.decoder, prompts, drafts, never=self.never)
+        empty = Prefilled(empty_cache(self.decoder))
+        branches = CausalBranches(self.decoder, [empty] * len(prompts), prompts, drafts=drafts)
         answers = search(
             branches,
             GREEDY,
             contexts=[Context([], []) for _ in states],
-            limits=[
-                limit - len(accepted)
-                for limit, accepted in zip(limits, branches.accepted, strict=True)
-            ],
+            limits=limits,
             ends=self.ends,
             never=self.never,
-            stops=[self._separator_stop(accepted) for accepted in branches.accepted],
+            stops=[self._ends_with_separator for _ in states],
+            drafts=branches,
         )
 
         for index, (state, prompt, answer) in enumerate(zip(states, prompts, answers, strict=True)):
-            generated = branches.accepted[index] + answer.tokens
-            parsed = self.prompt.transcribed(generated)
+            parsed = self.prompt.transcribed(answer.tokens)
             if parsed is None:
-                transcript_ids, kept = generated, len(generated)
+                transcript_ids, kept = answer.tokens, len(answer.tokens)
             else:
                 transcript_ids, kept = parsed
 
@@ -466,9 +465,9 @@ class ChainOfThought(Backbone):
             state.transcript = Transcript(state.span, transcript_ids, finished, cache)
             state.draft = transcript_ids
 
-    def _separator_stop(self, accepted: list[int]) -> Stop:
-        """Stop condition: the accepted ids and the generated ids together end with a separator."""
-        return lambda tokens: self.prompt.transcribed(accepted + tokens) is not None
+    def _ends_with_separator(self, tokens: list[int]) -> bool:
+        """Stop condition of a transcript."""
+        return self.prompt.transcribed(tokens) is not None
 
     def _transcript(self, session: Session) -> Hypothesis:
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.step_records import StepRecords
 from zoo.backbones.common.teacher_forcing import at_least_float32
 
 
@@ -20,9 +20,6 @@ class EncoderDecoderBranches(Branches):
     """Branches of an encoder-decoder; all branches of a stream attend to the same encoder memory.
 
     ``generated`` returns cache positions, which ``attention``, ``states`` and ``append`` take.
-
-    Attributes:
-        drafts: Ids that may follow each prompt; see ``search.Drafts``.
     """
 
     def __init__(
@@ -45,65 +42,34 @@ class EncoderDecoderBranches(Branches):
             heads: Heads whose cross-attention is recorded, by layer index. An empty mapping records
                 no attention.
             states: Whether the hidden states of the decoder are kept.
-            drafts: Ids that may follow each prompt, which ``search.Drafts`` accepts or rejects.
-                None: no drafts.
+            drafts: Ids that may follow each prompt, which a search accepts or rejects. None: no
+                drafts.
         """
-        self.drafts = drafts or [[] for _ in prompts]
         self.decoder = decoder
         self._heads = heads
         self._keep_states = states
         self._frames = [len(memory) for memory in memories]
         self._lengths = [len(prompt) for prompt in prompts]
-        # One tensor per decoder call: first the prompts, then each step of the search.
-        self._attention: list[Tensor] = []  # (streams, new, heads, frames)
-        self._states: list[Tensor] = []  # (streams, new, width)
+        self._attention = StepRecords()  # (streams, new, heads, frames)
+        self._states = StepRecords()  # (streams, new, width)
         device = memories[0].device
         super().__init__(
             decoder.cache(streams=len(prompts), room=max(self._lengths)),
             self._lengths,
             device=device,
             max_positions=decoder.room,
+            drafts=drafts,
         )
 
         self._memory = decoder.project_memories(memories)
-        longest = max(len(draft) for draft in self.drafts)
-        ids = torch.zeros(self.streams, self.prefix + longest, dtype=torch.long, device=device)
+        self._live_memory = self._memory
+        ids = torch.zeros(self._positions.shape, dtype=torch.long, device=device)
         for stream, (prompt, draft) in enumerate(zip(prompts, self.drafts, strict=True)):
             row = torch.tensor([*prompt, *draft], device=device)
             ids[stream, self.prefix - len(prompt) :][: len(row)] = row
-        offsets = torch.arange(longest, device=device)
-        positions = torch.cat([self._positions, self._next + offsets], dim=1)
-        hidden = self._feed(ids, self._within_room(positions), self._mask_with_drafts(longest))
+        hidden = self._feed(ids, self._positions, self._prompt_mask())
         self._prompt_states = hidden[:, : self.prefix]
-        # The last state of the prompt predicts the first id of a draft
-        self._draft_states = hidden[:, self.prefix - 1 :]
-        self.visible = F.pad(self.visible, (0, longest))  # no id of a draft is accepted yet
-        self.log_probs = self._predict(self._prompt_states[:, -1])
-
-    def _mask_with_drafts(self, longest: int) -> Tensor:
-        """Return the mask (streams, new, prefix + longest) of prompts and drafts, causal."""
-        mask = F.pad(self._prompt_mask(), (0, longest))
-        draft = torch.ones(longest, longest, dtype=torch.bool, device=mask.device).tril()
-        before = self.visible[:, None].expand(-1, longest, -1)
-        rows = torch.cat([before, draft.expand(self.streams, -1, -1)], dim=2)
-        return torch.cat([mask, rows], dim=1)
-
-    def draft_log_probs(self, stream: int) -> Tensor:
-        """Return the log-probabilities (n, vocabulary) of the n ids of a draft."""
-        return self._predict(self._draft_states[stream, : len(self.drafts[stream])])
-
-    def accept(self, lengths: Sequence[int]) -> None:
-        """Continue after the first ids of each draft; the other ids stay in the cache, masked.
-
-        Args:
-            lengths: Number of accepted ids of each stream.
-        """
-        accepted = torch.tensor(lengths, device=self.visible.device)
-        offsets = torch.arange(self.visible.shape[1] - self.prefix, device=accepted.device)
-        self.visible[:, self.prefix :] = offsets < accepted[:, None]
-        self._next = self._within_room(self._next + accepted[:, None])
-        streams = torch.arange(self.streams, device=accepted.device)
-        self.log_probs = self._predict(self._draft_states[streams, accepted])
+        self._begin(hidden)
 
     def generated(self, row: int) -> Tensor:
         """Return the cache positions, after the prompt, of the tokens fed to ``row``: (n,)."""
@@ -132,7 +98,7 @@ class EncoderDecoderBranches(Branches):
 
         The shape is (rows, heads, longest). Columns after a stream's frames are padding.
         """
-        newest = self._attention[-1]  # (streams, new, heads, longest)
+        newest = self._attention.newest  # (live streams, new, heads, longest)
         if len(self._attention) == 1:  # the prompts, which the beams of a stream share
             return newest[:, self.prefix - 1].repeat_interleave(self.beams, dim=0)
         return newest.flatten(0, 1)
@@ -140,7 +106,7 @@ class EncoderDecoderBranches(Branches):
     def prompt_attention(self, stream: int) -> Tensor:
         """Return the cross-attention (prompt, heads, frames) of a prompt without padded frames."""
         prompt = slice(self.prefix - self._lengths[stream], self.prefix)
-        return self._attention[0][stream, prompt, :, : self._frames[stream]]
+        return self._attention.of(stream)[prompt, :, : self._frames[stream]]
 
     def states(self, stream: int, places: Tensor) -> Tensor:
         """Return the hidden states of the prompt and of the tokens at ``places`` (n,).
@@ -162,9 +128,10 @@ class EncoderDecoderBranches(Branches):
         Returns:
             (streams, 1) cache positions of the new tokens, counted from the end of the prompt.
         """
+        self._return_all()
         device = self.visible.device
         visible = torch.zeros(self.streams, self._cache.length + 1, dtype=torch.bool, device=device)
-        visible[:, : self.prefix] = self.visible[:: self.beams, : self.prefix]
+        visible[:, : self.prefix] = self._prompt_visible
         visible[:, -1] = True
         positions = torch.zeros(self.streams, 1, dtype=torch.long, device=device)
         for stream, places in enumerate(branches):
@@ -173,27 +140,42 @@ class EncoderDecoderBranches(Branches):
 
         new_place = self._cache.length - self.prefix
         ids = torch.tensor(tokens, device=device)[:, None]  # (streams, 1)
-        self._feed(ids, positions, visible[:, None])
-        self.visible = F.pad(self.visible, (0, 1))
+        rows = torch.tensor(self.live, device=device)
+        self._feed(ids[rows], positions[rows], visible[rows, None])
         return torch.full((self.streams, 1), new_place, device=device)
+
+    def _return_all(self) -> None:
+        """Return the streams that left to the batch, after the search."""
+        self.live = list(self._rows)
+        self._cache.live = self.streams
+        self._live_memory = self._memory
+
+    def _exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
+        super()._exchange(places, others)
+        self._memory.exchange(places, others)
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Let finished streams leave the batch; see ``Branches.keep``."""
+        super().keep(places)
+        self._live_memory = self._memory.first(len(places))
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         hidden: Tensor
         hidden, attention = self.decoder(
-            ids, positions, visible, cache=self._cache, memory=self._memory, heads=self._heads
+            ids, positions, visible, cache=self._cache, memory=self._live_memory, heads=self._heads
         )
-        self._attention.append(attention)
+        self._attention.append(attention, self.live)
         if self._keep_states:
-            self._states.append(hidden)
+            self._states.append(hidden, self.live)
         return hidden
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.decoder.head(hidden)
         return logits
 
-    def _gather(self, steps: Sequence[Tensor], stream: int, places: Tensor) -> Tensor:
+    def _gather(self, records: StepRecords, stream: int, places: Tensor) -> Tensor:
         """Return one stream's rows of the prompt, without padding, and of ``places``."""
-        rows = torch.cat([step[stream] for step in steps])  # one row per cache position
+        rows = records.of(stream)  # one row per cache position
         prompt_start = self.prefix - self._lengths[stream]
         prompt_rows = rows[prompt_start : self.prefix]
         return torch.cat([prompt_rows, rows[self.prefix + places]])

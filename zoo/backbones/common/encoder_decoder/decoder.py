@@ -89,6 +89,20 @@ class Memory:
     values: Sequence[Tensor]
     visible: Tensor | None
 
+    def first(self, streams: int) -> "Memory":
+        """Return views of the first streams."""
+        return Memory(
+            keys=[layer[:streams] for layer in self.keys],
+            values=[layer[:streams] for layer in self.values],
+            visible=None if self.visible is None else self.visible[:streams],
+        )
+
+    def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the streams at ``places`` for those at ``others``."""
+        masks = [] if self.visible is None else [self.visible]
+        for part in [*self.keys, *self.values, *masks]:
+            part[[*places, *others]] = part[[*others, *places]]
+
 
 class Decoder(nn.Module):
     """A decoder of Transformers with its output layer.

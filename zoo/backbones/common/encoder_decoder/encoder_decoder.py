@@ -17,6 +17,7 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.early_stop import can_stop_early, early_stop
 from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
@@ -27,7 +28,7 @@ from zoo.backbones.common.encoder_memory import (
     forget_memory,
 )
 from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.search import Answer, Context, SearchConfig
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.search import search as search_text
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.errors import ZooError, check_numbers

@@ -1,15 +1,25 @@
 """After a draft that is accepted in part, caches equal those of the accepted part alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
+from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.search import SearchConfig, search
 
 CLOSE = {"rtol": 0, "atol": 2e-6}  # the norms compute in float32
+
+
+class RecordedBranches(CausalBranches):
+    """Branches that record how many ids of each draft are accepted."""
+
+    def accept(self, lengths: Sequence[int]) -> None:
+        self.accepted = list(lengths)
+        super().accept(lengths)
 
 
 def alone(backbone: ChainOfThought, embeddings: Tensor, ids: list[int]) -> tuple[Tensor, Tensor]:
@@ -37,23 +47,29 @@ def test_only_drafted_tokens_of_greedy_search_are_accepted(
     greedy: list[list[int]] = []
     for prompt in prompts:
         ids_so_far: list[int] = []
-        for _ in range(6):
+        for _ in range(9):
             scores = alone(backbone, prompt, ids_so_far)[0].index_fill(
                 0, torch.tensor(never), -torch.inf
             )
             ids_so_far.append(int(scores.argmax()))
         greedy.append(ids_so_far)
     wrong = [token + 1 for token in greedy[1]]
-    drafts = [greedy[0][:5], greedy[1][:2] + wrong[2:], greedy[2][:4], []]
-    turn = DraftedBranches(backbone.decoder, prompts, drafts, never=never)
-    assert turn.accepted == [greedy[0][:5], greedy[1][:2], greedy[2][:4], []]
-    ids_so_far = [list(accepted) for accepted in turn.accepted]
-    for _ in range(3):
-        for row, (prompt, ids) in enumerate(zip(prompts, ids_so_far, strict=True)):
-            scores, kept = alone(backbone, prompt, ids)
-            torch.testing.assert_close(turn.log_probs[row], scores.log_softmax(-1), **CLOSE)
-            fed = torch.cat([turn.prefilled(row), turn.generated(row)], dim=3)
-            torch.testing.assert_close(fed, kept, **CLOSE)
-        step = torch.randint(20, 200, (4,), generator=random).tolist()
-        turn.step(step)
-        ids_so_far = [[*ids, token] for ids, token in zip(ids_so_far, step, strict=True)]
+    drafts = [greedy[0][:5], greedy[1][:2] + wrong[2:6], greedy[2][:4], []]
+    empty = Prefilled(empty_cache(backbone.decoder))
+    turn = RecordedBranches(backbone.decoder, [empty] * 4, prompts, drafts=drafts)
+    answers = search(
+        turn,
+        SearchConfig(),
+        contexts=[Context([], [])] * 4,
+        limits=[8, 5, 9, 3],  # of different lengths: streams leave the batch one by one
+        ends=[-1],
+        never=never,
+        drafts=turn,
+    )
+    assert turn.accepted == [5, 2, 4, 0]
+    assert turn._cache.length == max(map(len, prompts)) + 6 + 4  # the longest draft and the steps
+    for stream, (answer, limit) in enumerate(zip(answers, [8, 5, 9, 3], strict=True)):
+        assert answer.tokens == greedy[stream][:limit]
+        _, kept = alone(backbone, prompts[stream], answer.tokens[:-1])
+        fed = torch.cat([turn.prefilled(stream), answer.generated], dim=3)
+        torch.testing.assert_close(fed, kept, **CLOSE)
