@@ -3,7 +3,7 @@
 A set of bound triples that has every bound pair runs on tiny random models, alone and as a batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import combinations, pairwise, product
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
 from zoo import audio
 from zoo.backbones.base import Backbone
@@ -44,7 +45,8 @@ OPTIONS = {
     "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
 }
 TURNS = ("infinisst", "infinisst_llama8b", "infinisst_minitalks")
-UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
+SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
+UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
 AT_REAL_SIZE = (
     "infinisst",
     "infinisst_llama8b",
@@ -208,8 +210,10 @@ def test_incompatible_parts_are_refused_and_the_choices_that_fit_are_named(tripl
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Overrides]:
-    return tiny_models(tmp_path_factory.mktemp("tiny"))
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Overrides]]:
+    models = tiny_models(tmp_path_factory.mktemp("tiny"))
+    with serving(ChatModel()) as url:
+        yield {**models, SERVED: [f"backbone={SERVED}", f"backbone.url={url}"]}
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +250,7 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
         pytest.importorskip("transformers", minversion="5.23")
     streamed: list[Instance] = []
     for place, triple in enumerate(triple for triple in COVERING if triple[0] == backbone):
-        exact = ["++backbone.dtype=float64"]
+        exact = [] if backbone == SERVED else ["++backbone.dtype=float64"]
         exact += [f"backbone.search.beams={1 + place % 2}"] if backbone not in UNSEARCHED else []
         exact += ["++backbone.transcriber.dtype=float64"] if backbone.startswith("cascade") else []
         limit = [] if backbone in (*TURNS, *UNSEARCHED) else ["backbone.max_tokens=12"]

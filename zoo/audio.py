@@ -1,5 +1,6 @@
 """Load, measure, split and write audio files as 16 kHz mono float32 tensors."""
 
+import io
 import re
 import shutil
 from collections.abc import Iterator
@@ -131,6 +132,24 @@ def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
     return (samples[start : start + size] for start in range(0, len(samples), size))
 
 
+def _pcm(samples: Tensor) -> np.ndarray:
+    """Return samples as 16-bit integers, clipped to [-1, 1)."""
+    # Scaling by a power of two is exact in float32.
+    scaled = samples.detach().cpu() * 32768
+    return np.asarray(scaled.round_().clamp_(-32768, 32767).to(torch.int16).numpy())
+
+
+def wav(samples: Tensor) -> bytes:
+    """Return the content of a 16-bit WAV file.
+
+    Args:
+        samples: (n,) or (n, channels) float32 at 16 kHz, clipped to [-1, 1).
+    """
+    buffer = io.BytesIO()
+    soundfile.write(buffer, _pcm(samples), SAMPLE_RATE, format="WAV", subtype="PCM_16")
+    return buffer.getvalue()
+
+
 def write(path: str | Path, samples: Tensor) -> None:
     """Write samples as a 16-bit WAV file.
 
@@ -141,11 +160,9 @@ def write(path: str | Path, samples: Tensor) -> None:
     Raises:
         ZooError: The file cannot be written.
     """
-    # Scaling by a power of two is exact in float32.
-    pcm = (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)
-
+    pcm = _pcm(samples)
     try:
-        soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")
+        soundfile.write(Path(path), pcm, SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:
         folder = Path(path).parent
         # libsndfile does not give the reason of the system

@@ -345,9 +345,13 @@ def title(system: StreamingSystem, checkpoint: str | None) -> str:
         checkpoint: configured checkpoint of the backbone, or None.
     """
     weights = list(system.backbone.parameters())
+    step = system.chunk_samples / SAMPLE_RATE
+    if not weights:
+        return (
+            f"{system.name} {system.direction}, {step:.2f} s per step, no weights on this machine"
+        )
     kinds = ", ".join(sorted({str(weight.dtype).removeprefix("torch.") for weight in weights}))
     size = sum(weight.numel() for weight in weights) / 1e6
-    step = system.chunk_samples / SAMPLE_RATE
     return (
         f"{system.name} {system.direction}, {step:.2f} s per step, {size:.1f} M parameters "
         f"({kinds}, {weights[0].device}), "

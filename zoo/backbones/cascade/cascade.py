@@ -21,7 +21,13 @@ from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
+from zoo.backbones.common.text.vocabulary import (
+    CLOSING,
+    Vocabulary,
+    containing,
+    detokenise,
+    vocabularies,
+)
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
@@ -34,7 +40,6 @@ NEEDED = frozenset(  # capabilities that a transcriber must expose
     {Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING}
 )
 TRANSCRIBER_TARGETS = ("source", "target")
-CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # punctuation marks that follow a word without a space
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from zoo.types import UnitKind
 
 SPACES = ("\u0120", "\u2581")  # a space in byte-level pieces and in SentencePiece pieces
 STRONG = re.compile("[.!?:;。！？：；]")
+CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # punctuation marks that follow a word without a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 

@@ -1,0 +1,1 @@
+"""A speech LLM behind an OpenAI-compatible HTTP server."""
