@@ -35,6 +35,7 @@ COMMANDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("python -m zoo.report nowhere", ("-m", "zoo.report", "nowhere"), ""),
     ("evaluate.py --help", (str(ROOT / "evaluate.py"), "--help"), ""),
     ("evaluate.py nonsense=1", (str(ROOT / "evaluate.py"), "nonsense=1"), ""),
+    ("evaluate.py backbone.nonsense=1", (str(ROOT / "evaluate.py"), "backbone.nonsense=1"), ""),
     ("evaluate.py policy.nonsense=1", (str(ROOT / "evaluate.py"), "policy.nonsense=1"), ""),
     ("train.py --help", (str(ROOT / "train.py"), "--help"), ""),
     ("train.py nonsense=1", (str(ROOT / "train.py"), "nonsense=1"), ""),

@@ -45,7 +45,7 @@ MAY_IMPORT = {
         "zoo.streaming",
         "zoo.systems",
     },
-    "streaming": {*CONTRACT, "zoo.audio", "zoo.data.talks", "zoo.streaming"},
+    "streaming": {*CONTRACT, "zoo.audio", "zoo.data.talks", "zoo.devices", "zoo.streaming"},
 }
 # Aligners of corpora run pretrained networks on talks.
 ALIGNMENT_MAY_IMPORT = {

@@ -1,6 +1,5 @@
 """From a command line to objects, through Hydra; a mistake becomes one sentence and exit code 2."""
 
-import contextlib
 import os
 import re
 import shlex
@@ -520,14 +519,7 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
     if siblings is None:  # the parent of the key does not exist either
         return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if subkey else ""
 
-    owners = []
-    if subkey:
-        for choice in found.get_group_options(group, overrides=search):
-            with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
-                # raises if the key does not exist in this choice
-                null = [*search, f"{group}={choice}", f"{key}=null"]
-                _composed(config_name, null, folder, filled=(group,))
-                owners.append(choice)
+    owners = list(found.owners(group, key, search)) if subkey else []
     if owners:
         keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
         return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
@@ -549,8 +541,11 @@ def _siblings(
     try:
         if not parent:
             return [str(name) for name in _composed(config_name, given, folder, filled=())]
-        create = f"{parent}={{}}"  # a part that is null becomes a part with default values
         root = parent.partition(".")[0]
+        cfg = _composed(config_name, given, folder, filled=())
+        if (known := loader.keys_beside(cfg, key.split("."))) is not None:
+            return [f"{parent}.{name}" for name in known if name not in INSTANTIATE_KEYS]
+        create = f"{parent}={{}}"  # a part that is null becomes a part with default values
         cfg = _composed(config_name, [*given, create], folder, filled=(root,))
         siblings = OmegaConf.select(cfg, parent)
     except (ZooError, HydraException, OmegaConfBaseException):

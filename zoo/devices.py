@@ -1,5 +1,7 @@
 """Devices by name, and what a device computes fast."""
 
+from collections.abc import Callable
+
 import torch
 
 # Features of CPUs with arithmetic in bfloat16; others convert each number, which is slower than
@@ -46,6 +48,15 @@ def inference_dtype(device: str, on_gpu: str) -> str:
         on_gpu: dtype on an accelerator, such as float16.
     """
     return "float32" if device_named(device) == "cpu" else on_gpu
+
+
+def pending_work() -> Callable[[], None] | None:
+    """Return a function that waits for the work of the accelerator in use; None on a CPU."""
+    if torch.cuda.is_initialized():
+        return torch.cuda.synchronize
+    if torch.backends.mps.is_available():
+        return torch.mps.synchronize
+    return None
 
 
 def allow_tf32() -> None:

@@ -6,20 +6,36 @@ second step it sets the name of the system: the choice of ``system`` and the par
 it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
-from hydra.core.default_element import ResultDefault
+from hydra._internal.config_repository import (
+    CachingConfigRepository,
+    ConfigRepository,
+    IConfigRepository,
+)
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.default_element import ConfigDefault, ResultDefault
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.errors import ZooError
-from zoo.signatures import TARGET, Argument, arguments, complete, located, part_of, path_of
+from zoo.outlines import outline
+from zoo.signatures import (
+    INSTANTIATE_KEYS,
+    TARGET,
+    Argument,
+    arguments,
+    complete,
+    located,
+    part_of,
+    path_of,
+)
 
 HYDRA = "hydra"  # key of Hydra's own configuration
 PARTS = (
@@ -42,6 +58,17 @@ def install(*, show_help: bool = False) -> None:
     hydra._internal.hydra.ConfigLoaderImpl = kind  # type: ignore[attr-defined]
 
 
+class Repository(ConfigRepository):
+    """Hydra's repository of files, which it copies for each list of overrides.
+
+    A copy shares all but the list of the sources, which Hydra replaces. Hydra's copies, of all
+    registered configurations, take four fifths of the time of ``--help``.
+    """
+
+    def __deepcopy__(self, memo: object) -> "Repository":
+        return copy.copy(self)
+
+
 class Loader(ConfigLoaderImpl):
     """Hydra's loader for files that contain only the values that differ from Python's defaults.
 
@@ -52,6 +79,10 @@ class Loader(ConfigLoaderImpl):
 
     filled: Collection[str] | None = None
     _given: Sequence[Override] = ()
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.repository = Repository(config_search_path)
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -70,7 +101,13 @@ class Loader(ConfigLoaderImpl):
             if item.is_delete() and needed:
                 raise ZooError(f"~{key} removes what is needed; set {key} to another value.")
         changes = [item for item in self._given if not repo.group_exists(item.key_or_group)]
-        # Mistyped keys are found here, before the slow imports of all other parts.
+        # Mistyped keys are found here, before the slow imports of all other parts; most of them
+        # without any import.
+        for item in changes:
+            path = item.key_or_group.split(".")
+            known = keys_beside(cfg, path)
+            if known is not None and path[-1] not in known and not _adds(item):
+                raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
         for item in sorted(changes, key=lambda item: _root(item) in cfg):
             path = item.key_or_group.split(".")
             fill(cfg, path[:1])
@@ -93,7 +130,7 @@ class Loader(ConfigLoaderImpl):
         )
         with open_dict(cfg):
             # an override may have named a part
-            named = {_root(item) for item in self._given}
+            named = {_root(item) for item in self._given if "." in item.key_or_group}
             fill(cfg, cfg if self.filled is None else {*self.filled, *named})
             if isinstance(cfg.get("system"), DictConfig) and OmegaConf.is_missing(
                 cfg.system, "name"
@@ -103,6 +140,21 @@ class Loader(ConfigLoaderImpl):
                 preset = self.choices(config_name, [*search, f"system={chosen['system']}"])
                 cfg.system.name = row_name(str(chosen["system"]), departures(chosen, preset))
         return cfg
+
+    def owners(self, group: str, key: str, overrides: Sequence[str]) -> Iterator[str]:
+        """Yield the choices of a group that have a key, as far as files and source show it.
+
+        Args:
+            group: group, such as ``policy``.
+            key: full key, such as ``policy.frames``.
+            overrides: overrides of ``hydra.searchpath``.
+        """
+        _, repo = self._parse_overrides_and_create_caching_repo(None, list(overrides))
+        _, *path = key.split(".")
+        for choice in repo.get_group_options(group):
+            known = keys_beside(_files(repo, group, choice), path)
+            if known is not None and path[-1] in known:
+                yield choice
 
     def choices(self, config_name: str | None, overrides: Sequence[str]) -> dict[str, str | None]:
         """Return the choice of every group under these overrides."""
@@ -137,6 +189,55 @@ def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None
 def row_name(name: str, departures: Sequence[str]) -> str:
     """Return a name with the choices that differ, such as ``local_agreement+policy=wait_k``."""
     return "+".join([name, *departures])
+
+
+def keys_beside(cfg: DictConfig, path: Sequence[str]) -> list[str] | None:
+    """Return the keys of the part that contains a key, also those that the files leave out.
+
+    Nothing is imported.
+
+    Args:
+        cfg: configuration, or a part of it.
+        path: components of the key.
+
+    Returns:
+        The names; None if the key is in no part, or if source does not show the part's arguments.
+    """
+    node: DictConfig | None = cfg
+    part: str | None = cfg.get(TARGET)
+    for name in path[:-1]:
+        below = outline(part) if part else None
+        child = node._get_node(name, validate_access=False) if node is not None else None
+        node = child if isinstance(child, DictConfig) and not _is_special(child) else None
+        part = (node.get(TARGET) if node is not None else None) or (below or {}).get(name)
+    known = outline(part) if part else None
+    if known is None:
+        return None
+    written = [str(name) for name in node] if node is not None else []
+    return list(dict.fromkeys([*known, *written, *INSTANTIATE_KEYS]))
+
+
+def _is_special(node: DictConfig) -> bool:
+    """Return whether a node is null, a link to another node, or must be given."""
+    return bool(node._is_none() or node._is_interpolation() or node._is_missing())
+
+
+def _files(repo: IConfigRepository, group: str, choice: str) -> DictConfig:
+    """Return the content of a choice of a group, after that of the choices that it begins with."""
+    found = repo.load_config(f"{group}/{choice}")
+    if found is None or not isinstance(found.config, DictConfig):
+        return OmegaConf.create()
+    begins = [
+        _files(repo, group, str(item.path))
+        for item in found.defaults_list or ()
+        if isinstance(item, ConfigDefault) and not item.is_self()
+    ]
+    config = found.config
+    if found.header.get("package") == "_global_":
+        config = config.get(group, OmegaConf.create())
+    merged = OmegaConf.merge(*begins, config)
+    assert isinstance(merged, DictConfig)
+    return merged
 
 
 def fill(cfg: DictConfig, names: Iterable[Any]) -> None:

@@ -1,10 +1,17 @@
-"""Checks of the seed and of the number of CPU threads, without the slow import of torch."""
+"""CPU cores, and checks of the seed and of the number of threads, without importing torch."""
 
 import os
 
 from zoo.errors import ZooError
 
 LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
+
+
+def usable_cores() -> int:
+    """Return the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_machine(*, seed: object, threads: object) -> None:

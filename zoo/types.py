@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
@@ -321,6 +321,20 @@ class ChunkTime:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTimes:
+    """How the compute time of a stream was spent. The streams of a batch share it equally.
+
+    Attributes:
+        seconds: Wall-clock seconds by stage, such as ``encoder`` (``zoo.streaming.stages``).
+        cpu: Seconds of them in which the thread that streams ran on a CPU. On a machine with a free
+            core it is nearly all of them.
+    """
+
+    seconds: Mapping[str, Seconds]
+    cpu: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class StreamEvent:
     """What happened in a step of a stream besides output: it shows why a word was written.
 
@@ -387,6 +401,7 @@ class Instance:
         recording_end: End of the recording in seconds from the start of the stream, if the stream
             is one of its segments.
         repaired: Whether the tool that wrote the log has corrected its cumulative elapsed times.
+        stages: Compute time by stage, or None if it was not measured.
     """
 
     index: int
@@ -406,6 +421,7 @@ class Instance:
     events: tuple[StreamEvent, ...] = ()
     recording_end: Seconds | None = None
     repaired: bool = False
+    stages: StageTimes | None = field(default=None, hash=False)
 
     def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> Instance:
         """Return a copy with other elapsed times for units and speech.

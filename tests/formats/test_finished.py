@@ -8,7 +8,7 @@ import torch
 
 from zoo.errors import ZooError
 from zoo.formats.finished import FinishedStreams
-from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
+from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes, StreamEvent
 
 INSTANCE = Instance(
     index=3,
@@ -22,6 +22,7 @@ INSTANCE = Instance(
     chunk_indices=(0, 1),
     chunks=(ChunkTime(1 / 3, 0.1), ChunkTime(2 / 3, 1e-7)),
     batched=True,
+    stages=StageTimes({"encoder": 0.1, "decode": 1 / 3}, 0.4),
     events=(
         StreamEvent("transcript", 1 / 3, text="twelve"),
         StreamEvent("cut", 0.1 + 0.2, chunk=1, reason="RecentWords", tokens=1, frames=2),

@@ -380,6 +380,13 @@ def test_systems_that_receive_reference_segments_are_apart(tmp_path: Path) -> No
     assert "edatt at m=4 reaches 91.0" in headline([informed, sentences])[0]
 
 
+def test_the_page_has_a_bar_per_row_with_measured_stages(tmp_path: Path) -> None:
+    measured = replace(row(), stages={"encoder": 0.1})
+    page = write_page(tmp_path / "report.html", [measured, row(4)], [])
+    bars = [attributes for tag, attributes in page.tags if tag == "li"]
+    assert [bar["data-row"] for bar in bars] == ["0"]
+
+
 def test_intervals_are_in_the_table_and_for_the_chart(tmp_path: Path) -> None:
     tested = replace(row(), intervals={"BLEU": (48.0, 52.5)}, settings={"resamples": 1000})
     page = write_page(tmp_path / "report.html", [tested, row(3)], [])

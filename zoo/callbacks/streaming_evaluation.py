@@ -8,6 +8,7 @@ operations.
 import logging
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,14 @@ from zoo.progress import audio_progress
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import ranks
+from zoo.streaming.simulate import warm_up
+from zoo.streaming.sources import source
+from zoo.systems.base import StreamingSystem
 from zoo.systems.system import System
 from zoo.types import Instance, Seconds
 
 MS = 1000
+WARM_UP: Seconds = 4.0  # longest audio of a warm-up
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +50,7 @@ class StreamingEvaluation(StreamCallback):
             0 does.
         comet: Whether the COMET models of the scorer's settings score the streams at the end of
             each evaluation. (``evaluate.py`` scores all rows together instead.)
+        warm_up: Whether the beginning of a talk is streamed before the time is measured.
 
     Attributes:
         label: Title of the progress bar. None: the name of the system.
@@ -63,6 +69,7 @@ class StreamingEvaluation(StreamCallback):
         resume: bool = False,
         on_all_ranks: bool = False,
         comet: bool = True,
+        warm_up: bool = False,
     ) -> None:
         self.scorer = scorer or Scorer(Settings())
         self.folder = folder
@@ -73,6 +80,7 @@ class StreamingEvaluation(StreamCallback):
         self.scored: Scored | None = None
         self.seconds: Seconds = 0.0
         self._with_comet = comet
+        self._warm_up = warm_up
         self._comet: Comet | None = None
         self._start: Seconds = 0.0
         self._log = FinishedStreams(Path())
@@ -129,11 +137,17 @@ class StreamingEvaluation(StreamCallback):
         self._queue = queue
         self._log = FinishedStreams(folder, rank=shared.rank)
         self._shown = 0.0
-        self._start = time.perf_counter()
         if self.resume:
             queue.finished = frozenset(self._log.read())
         else:
             self._log.clear()
+        # offline output has no latency; the agent of another tool may have one stream in its life
+        if self._warm_up and not queue.whole and isinstance(system, StreamingSystem):
+            for _, talk in queue.unfinished()[:1]:
+                begin = replace(talk, duration=min(WARM_UP, talk.duration))
+                stream = source(begin, system.target_language, chunk_samples=system.chunk_samples)
+                warm_up(system, stream)
+        self._start = time.perf_counter()
 
         if shared.rank == 0:
             seconds = sum(talk.duration for _, talk in queue.unfinished())

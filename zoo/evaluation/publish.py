@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from zoo.config import overrides
+from zoo.evaluation.compute import load_note
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.tracked import log_results, log_row
 from zoo.hints import job_command
@@ -59,6 +60,8 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     """
     rows = evaluator.rows
     print_table(rows, console=wide_console())
+    if note := load_note(rows):
+        print(note)
     png, page = write_page(evaluator, folder, facts)
     for name in comet_scores(rows):
         from zoo.report.plots import plot_curves

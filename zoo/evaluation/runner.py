@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
+from zoo.evaluation.compute import compute_facts, stage_parts
 from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
@@ -156,6 +157,7 @@ class Evaluator:
             if scored is not None:
                 facts = {
                     **streamed.facts,
+                    **compute_facts(streamed.instances),
                     "weights": dict(weights),
                     "parameters": size_of(system),
                     "reference_segments": system.uses_reference_segments,
@@ -261,6 +263,7 @@ class Evaluator:
             signatures={name: score.signature for name, score in scored.scores.items()},
             flags=scored.flags,
             talks=scored.talks,
+            stages=stage_parts(instances),
             settings={
                 "batch_size": self.settings.batch_size,
                 "convention": convention_of(instances, self.settings.convention),

@@ -36,7 +36,7 @@ class StreamedRows:
         self.folder = folder
         self._batch_size = scorer.settings.batch_size
         self._split = scorer.settings.split
-        self._evaluation = StreamingEvaluation(scorer, resume=resume, comet=False)
+        self._evaluation = StreamingEvaluation(scorer, resume=resume, comet=False, warm_up=True)
         self._trainer = evaluation_trainer(trainer_options, [self._evaluation])
 
     def stream(self, system: System, row: Row, talks: Sequence[Talk]) -> Scored | None:

@@ -20,6 +20,7 @@ from zoo.types import Seconds
 
 # columns of the table of results before and after the scores
 IDENTITY = ("system", "knob", "value", "kind", "data", "split", "direction")
+STAGES_PREFIX = "RTF_"  # beginning of the names of the compute of a stage
 ORIGIN = ("flags", "convention", "weights", "parameters", "commit")
 HYPOTHESES = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
 CLIPS = 8  # target speech in W&B: the first talk of so many rows,
@@ -39,7 +40,7 @@ def log_row(tracker: Tracker, row: Row) -> None:
     """
     tracker.log_scores(
         prefix(row),
-        row.scores,
+        {**row.scores, **stage_scores(row)},
         labels={"system": row.system, "knob": knob_label(row)},
         charted=charted(row) if row.kind == "system" else (),
         axis=latency(row),
@@ -91,6 +92,11 @@ def log_results(
     tracker.log_file(folder / "results.json")
 
 
+def stage_scores(row: Row) -> dict[str, float]:
+    """Return the compute of each stage of a row by name, such as ``RTF_encoder``."""
+    return {STAGES_PREFIX + stage: value for stage, value in row.stages.items()}
+
+
 def prefix(row: Row) -> str:
     """Return the test set of a row as the beginning of its keys, such as ``tst/en-de``."""
     return f"{row.split}/{row.source_language}-{row.target_language}"
@@ -122,7 +128,8 @@ def results_table(
         rows: rows of results, also references.
         commit: git commit of the code.
     """
-    scores = dict.fromkeys(name for row in rows for name in row.scores)
+    scores = dict.fromkeys(name for row in rows for name in (*row.scores, *stage_scores(row)))
+    values = [{**row.scores, **stage_scores(row)} for row in rows]
     lines = [
         [
             row.system,
@@ -132,14 +139,14 @@ def results_table(
             row.data,
             row.split,
             f"{row.source_language}-{row.target_language}",
-            *(row.scores.get(name) for name in scores),
+            *(found.get(name) for name in scores),
             "; ".join(row.flags),
             row.settings.get("convention"),
             ", ".join(row.settings.get("weights", {}).values()),
             row.settings.get("parameters"),
             commit,
         ]
-        for row in rows
+        for row, found in zip(rows, values, strict=True)
     ]
     return (*IDENTITY, *scores, *ORIGIN), lines
 

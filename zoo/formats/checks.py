@@ -110,6 +110,10 @@ def check_chunks(instance: Instance, where: str) -> None:
         )
     if any(type(index) is not int or not 0 <= index < number for index in instance.chunk_indices):
         raise ZooError(f"{where} has units of chunks that it lacks.")
+    stages = instance.stages
+    times = () if stages is None else (*stages.seconds.values(), stages.cpu)
+    if not all(0 <= seconds <= LONGEST for seconds in times):
+        raise ZooError(f"{where} has a stage of its compute with an impossible time.")
     for event in instance.events:
         if type(event.chunk) is not int or not 0 <= event.chunk < number:
             raise ZooError(f"{where} has events of chunks that it lacks.")

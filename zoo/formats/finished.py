@@ -18,7 +18,7 @@ from zoo.errors import ZooError
 from zoo.files import atomic_file
 from zoo.formats.checks import check_stream
 from zoo.parsing import parse_json
-from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
+from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes, StreamEvent
 
 PATTERN = "rank*.jsonl"
 
@@ -88,6 +88,8 @@ class FinishedStreams:
         waves = [torch.from_numpy(wave) for wave in np.split(samples, ends[:-1])]
         chunks = tuple(ChunkTime(**chunk) for chunk in record.pop("chunks"))
         events = tuple(StreamEvent(**event) for event in record.pop("events", ()))
+        if record.get("stages") is not None:
+            record["stages"] = StageTimes(**record["stages"])
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in record.items()

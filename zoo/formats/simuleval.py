@@ -2,7 +2,8 @@
 
 FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk, text, chunks,
 chunk_of, convention, batched, speech) restore a stream under every elapsed convention. The key
-events holds transcripts, truncations, flushes and cuts (``zoo.types.StreamEvent``).
+events holds transcripts, truncations, flushes and cuts (``zoo.types.StreamEvent``), the keys stages
+and cpu hold its compute time (``zoo.types.StageTimes``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance, Seconds, StreamEvent
+from zoo.types import ChunkTime, Instance, Seconds, StageTimes, StreamEvent
 
 REQUIRED = ("prediction", "delays", "source_length")
 
@@ -66,6 +67,10 @@ def _record(instance: Instance) -> Record:
             milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks
         ]
         record["chunk_of"] = list(instance.chunk_indices)
+    if instance.stages is not None:
+        seconds = instance.stages.seconds
+        record["stages"] = dict(zip(seconds, milliseconds(seconds.values()), strict=True))
+        record["cpu"] = milliseconds([instance.stages.cpu])[0]
     if instance.speech:
         record["speech"] = speech_record(logged)
     if instance.events:
@@ -152,10 +157,19 @@ def _instance(record: Line, number: int, path: Path, language: Language) -> Inst
         events=events,
         recording_end=None if end is None else float(end) / MS,
         repaired=record.get("repaired", False),
+        stages=_stages(record),
     )
     is_segment = instance.repaired
     check_stream(instance, where, forward=not is_segment, whole=not is_segment)
     return with_convention(instance, "queue")
+
+
+def _stages(record: Line) -> StageTimes | None:
+    """The compute time by stage, which only our logs have."""
+    if "stages" not in record:
+        return None
+    seconds = {str(name): float(time) / MS for name, time in record["stages"].items()}
+    return StageTimes(seconds, float(record["cpu"]) / MS)
 
 
 def _talk(record: Line, index: int) -> str:

@@ -17,10 +17,11 @@ from zoo.report.palette import variables
 from zoo.report.payload import ReportSegment, ReportStream, payload, talks_in_order
 from zoo.report.results import Row
 from zoo.report.sounds import elements, source_sounds, speech_sounds
+from zoo.report.stages import stage_section
 
 __all__ = ["ReportSegment", "ReportStream", "write_report"]
 
-SHEETS = ("page", "talk", "segments")
+SHEETS = ("page", "stages", "talk", "segments")
 SCRIPTS = (
     "base",
     "filters",
@@ -116,6 +117,7 @@ def _page(
         headline="".join(f"<p>{html.escape(line)}</p>" for line in headline(rows)),
         context=facts({name: [text] for name, text in context.items()}),
         tables=tables(rows),
+        compute=stage_section(rows),
         signatures=facts(signatures(rows), tag="code"),
         data=json_block(data),
         audio="".join(sounds),

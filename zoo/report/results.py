@@ -10,6 +10,10 @@ from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.parsing import parse_json
 
+# Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
+# the rest it waits for the other threads of an operation.
+CPU_SHARE = 0.8
+
 
 @dataclass(frozen=True, slots=True)
 class KnobValue:
@@ -62,6 +66,9 @@ class Row:
             were asked for (``zoo.evaluation.significance``).
         p_values: probability that chance makes a difference from the baseline row as large, by test
             and name of the score; empty for the baseline. ``settings`` names the baseline.
+        stages: compute by stage (``zoo.streaming.stages``) in seconds per second of audio, which
+            the streams of a batch share; empty if it was not measured. The sum of one stream after
+            the other is RTF.
     """
 
     system: str
@@ -79,6 +86,7 @@ class Row:
     talks: tuple[TalkScores, ...] = ()
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     p_values: dict[str, dict[str, float]] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
 
     @property
     def has_reference_segments(self) -> bool:
@@ -90,6 +98,17 @@ class Row:
             return False
         is_segmented = self.settings.get("view") == "segments"
         return is_segmented or bool(self.settings.get("reference_segments"))
+
+    @property
+    def has_loaded_machine(self) -> bool:
+        """Whether the machine did other work during the row, which makes its compute time longer.
+
+        The computation-aware scores of such a row are no property of its system.
+        """
+        facts = self.settings.get("compute")
+        if facts is None:
+            return False
+        return bool(facts["cpu_share"] < CPU_SHARE or facts["load_average"] > facts["cores"])
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:

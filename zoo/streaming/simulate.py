@@ -8,8 +8,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from zoo.devices import pending_work
 from zoo.languages import Language
 from zoo.streaming.session import Session
+from zoo.streaming.stages import StageMeter, measured
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -20,6 +22,7 @@ from zoo.types import (
     Seconds,
     SpeechChunk,
     SpeechOutput,
+    StageTimes,
     StreamEvent,
     queue_finish_times,
 )
@@ -78,6 +81,8 @@ class Stream:
         transcript: Text of the last transcript.
         received: Samples received so far.
         newest: Duration of the newest chunk in seconds.
+        stages: Seconds of compute by stage; the streams of a batch share them equally.
+        cpu: Seconds of compute in which this thread ran on a CPU, shared in the same way.
     """
 
     index: int
@@ -90,6 +95,8 @@ class Stream:
     transcript: str = ""
     received: Samples = 0
     newest: Seconds = 0.0
+    stages: dict[str, Seconds] = field(default_factory=dict)
+    cpu: Seconds = 0.0
 
     def add_events(self, events: Sequence[StreamEvent]) -> None:
         """Append the events of the newest chunk, whose time is not in ``times`` yet."""
@@ -99,6 +106,18 @@ class Stream:
                     continue
                 self.transcript = event.text
             self.events.append(replace(event, chunk=len(self.times)))
+
+    def add_compute(self, meter: StageMeter, cpu: Seconds, *, streams: int) -> None:
+        """Add the stream's share of the compute of a step.
+
+        Args:
+            meter: Seconds by stage of the step.
+            cpu: Seconds in which this thread ran on a CPU.
+            streams: Number of streams that share the step.
+        """
+        for name, seconds in meter.seconds.items():
+            self.stages[name] = self.stages.get(name, 0.0) + seconds / streams
+        self.cpu += cpu / streams
 
     def retract(self, characters: int) -> None:
         """Delete characters at the end of the text of the outputs so far; speech stays."""
@@ -149,6 +168,26 @@ def simulate(
             yield to_instance(stream, system.target_language, batched=batch_size > 1)
 
 
+def warm_up(system: SimulatedSystem, source: Source) -> None:
+    """Stream a source until the system writes, and discard the output.
+
+    The first steps of a process do work that later ones do not repeat: memory is allocated, weights
+    are read from disk, kernels are chosen. Without a warm-up it would count as latency. The state
+    of torch's random number generators is restored.
+
+    Args:
+        system: The system.
+        source: The stream.
+    """
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=devices):
+        session = system.open(source.talk, segments=source.segments)
+        for chunk in mark_final(source.chunks):
+            (action,) = system.step([session], [chunk])
+            if action.text.strip():
+                return
+
+
 def advance(
     system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Stream], None] | None
 ) -> None:
@@ -160,9 +199,12 @@ def advance(
         on_chunk: Called with a stream after each of its chunks, at the moment of the output.
     """
     chunks = [next(stream.chunks) for stream in live]
-    start = time.perf_counter()
-    actions = system.step([stream.session for stream in live], chunks)
-    compute = time.perf_counter() - start
+    meter = StageMeter(time.perf_counter, pending_work())
+    start = time.thread_time()
+    with measured(meter):
+        actions = system.step([stream.session for stream in live], chunks)
+    cpu = time.thread_time() - start
+    compute = sum(meter.seconds.values())
 
     for stream, chunk, action in zip(live, chunks, actions, strict=True):
         stream.received += chunk.samples.numel()
@@ -175,6 +217,7 @@ def advance(
             )
         stream.add_events(action.events)
         stream.times.append(ChunkTime(arrival, compute))
+        stream.add_compute(meter, cpu, streams=len(live))
 
         if on_chunk:
             on_chunk(stream)
@@ -231,6 +274,7 @@ def to_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
         speech=tuple(speech_outputs(stream.emissions, finished)),
         batched=batched,
         events=tuple(stream.events),
+        stages=StageTimes(stream.stages, stream.cpu),
     )
 
 

@@ -17,6 +17,7 @@ from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import Language
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
+from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
@@ -261,7 +262,8 @@ class StreamingSystem(System):
             requests: dict[int, StreamRequest] = {}
             for stream, response in responses.items():
                 try:
-                    requests[stream] = coroutines[stream].send(response)
+                    with stage("policy"):
+                        requests[stream] = coroutines[stream].send(response)
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
@@ -280,6 +282,7 @@ class StreamingSystem(System):
         hypotheses = self.backbone.decode(live, list(batch.values()), self.needs)
         return dict(zip(batch, hypotheses, strict=True))
 
+    @stage("synthesizer")
     def _synthesize(self, requests: Mapping[int, StreamRequest]) -> dict[int, StreamResponse]:
         """Answer the requests to the synthesizer, by stream."""
         batch = {

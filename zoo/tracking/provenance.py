@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from zoo.machine import usable_cores
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "torch",
@@ -91,13 +93,12 @@ def hardware() -> dict[str, Any]:
     ``cores`` counts all cores, ``usable_cores`` the cores that this process may use. A run that has
     not imported torch computes without it: its threads are None and it has no GPUs.
     """
-    cores = os.cpu_count()
     torch = sys.modules.get("torch")
     gpus = torch.cuda.device_count() if torch else 0
     return {
         "cpu": _cpu_model(),
-        "cores": cores,
-        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
+        "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
         "memory_gib": _memory_gib(),
         "torch_threads": torch.get_num_threads() if torch else None,
         "gpus": [torch.cuda.get_device_name(index) for index in range(gpus)] if torch else [],

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.streaming.session import Session
+from zoo.streaming.stages import stage
 from zoo.types import Capability, Cut, Samples
 
 # Capabilities of every backbone that encodes all kept audio and continues the emitted prefix.
@@ -39,6 +40,7 @@ class StreamState:
     draft: list[int] = field(default_factory=list)
 
 
+@stage("encoder")
 def encoder_memories(
     encode: EncodeAudio, sessions: Sequence[Session], waves: Sequence[Tensor]
 ) -> list[Tensor]:

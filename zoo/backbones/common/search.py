@@ -21,6 +21,7 @@ from zoo.backbones.common.continuation import (
 from zoo.backbones.common.greedy_search import GreedyText, accepted, greedy_search
 from zoo.backbones.common.rules import RepetitionControls, Rules
 from zoo.errors import ZooError, check_numbers
+from zoo.streaming.stages import stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class SearchConfig:
         return RepetitionControls(self.no_repeat_ngram, self.repetition_penalty, self.repetition)
 
 
+@stage("decode")
 def search(
     continuation: Continuation,
     config: SearchConfig,

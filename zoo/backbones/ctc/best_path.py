@@ -10,11 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 SHORTEST: Samples = 1600  # 100 ms; shorter waves are zero-padded, as convolutions need some input
 
 
+@stage("encoder")
 def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
     """Return the most probable label of every frame, blanks and repetitions included.
 
@@ -80,6 +82,7 @@ def frames(network: Any, lengths: Tensor, max_frames: int) -> Tensor:
     return (lengths * max_frames / lengths.max()).ceil().long()
 
 
+@stage("features")
 def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
     """Compute the inputs of a network.
 

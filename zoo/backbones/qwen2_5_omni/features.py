@@ -10,6 +10,7 @@ from torch import Tensor
 from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
 from zoo.errors import ZooError
+from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 SPAN_SECONDS = 300  # longest audio of the published feature extractor
@@ -33,6 +34,7 @@ class TokenSpectrogram(CentredSpectrogram):
         """
         super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
 
+    @stage("features")
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Compute the feature frames of the kept audio.
 

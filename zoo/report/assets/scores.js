@@ -14,7 +14,7 @@ function sortScores(button) {
 }
 
 function filterScores() {
-  for (const line of document.querySelectorAll(".scores tr[data-row]")) line.hidden = !isShown(data.rows[line.dataset.row]);
+  for (const line of document.querySelectorAll("tr[data-row], li[data-row]")) line.hidden = !isShown(data.rows[line.dataset.row]);
   for (const table of document.querySelectorAll(".scores")) {
     table.closest(".scroll").hidden = !table.querySelector("tr[data-row]:not([hidden])");
   }

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers.audio_utils import mel_filter_bank, window_function
 
 from zoo.backbones.common.audio.feature_cache import FeatureCache
+from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
@@ -93,6 +94,7 @@ class Filterbank(Spectrogram):
         )
         self.window = torch.from_numpy(window_function(WINDOW, "povey", periodic=False))
 
+    @stage("features")
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the frames whose windows lie within ``wave``, ``(n - 400) // 160 + 1`` frames."""
         cache.move(start, hop=HOP)
@@ -127,6 +129,7 @@ class PaddedSpectrogram(Spectrogram):
         self.filters = _slaney_filters(bins, self.POINTS)
         self.window = torch.hann_window(WINDOW, periodic=False, dtype=torch.float64)
 
+    @stage("features")
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return one frame per complete hop of ``wave``, ``n // 160`` frames."""
         cache.move(start, hop=HOP)
@@ -172,6 +175,7 @@ class CentredSpectrogram(Spectrogram):
         self.filters = _slaney_filters(bins, WINDOW)
         self.window = torch.hann_window(WINDOW, dtype=torch.float64)
 
+    @stage("features")
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the frames whose windows overlap ``wave``, of at most ``span`` samples.
 

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.step_records import StepRecords
+from zoo.streaming.stages import stage
 
 
 class CachedText(Protocol):
@@ -78,6 +79,7 @@ def batched(texts: Sequence[CachedText], new: int) -> KeyValueCache:
 class CausalBranches(Branches):
     """Search branches of a causal LM from ``causal.decoder.build_decoder``."""
 
+    @stage("prefill")
     def __init__(
         self,
         decoder: PreTrainedModel,

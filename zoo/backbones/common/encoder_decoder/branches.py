@@ -14,6 +14,7 @@ from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.step_records import StepRecords
 from zoo.backbones.common.teacher_forcing import at_least_float32
+from zoo.streaming.stages import stage
 
 
 class EncoderDecoderBranches(Branches):
@@ -22,6 +23,7 @@ class EncoderDecoderBranches(Branches):
     ``generated`` returns cache positions, which ``attention``, ``states`` and ``append`` take.
     """
 
+    @stage("prefill")
     def __init__(
         self,
         decoder: Decoder,

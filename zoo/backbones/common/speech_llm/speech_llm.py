@@ -31,6 +31,7 @@ from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.errors import ZooError, check_numbers
+from zoo.streaming.stages import stage
 
 ADAPTED = r"decoder\.model\.layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # layers that LoRA adapts
 
@@ -288,6 +289,7 @@ class SpeechLLM(Backbone):
             )
         return encoded
 
+    @stage("encoder")
     def adapt(self, frames: Tensor) -> Tensor:
         """Convert encoder frames (batch, n, hidden) to speech embeddings (batch, n / 4, width)."""
         speech: Tensor = self.adapter(frames.to(self.part_dtype("adapter")))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from zoo.errors import ZooError
+from zoo.streaming.stages import stage
 from zoo.types import Frames, Samples
 
 CHUNK_SAMPLES: Samples = 15_360  # 960 ms
@@ -227,6 +228,7 @@ class StreamingEncoder(nn.Module):
         cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
         return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)
 
+    @stage("encoder")
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
         """Encode one new block per stream.
 
@@ -333,6 +335,7 @@ class FeatureExtractor(nn.Module):
             for pair, kernel, stride in zip(pairs, KERNELS, STRIDES, strict=True)
         )
 
+    @stage("features")
     def forward(self, samples: Tensor) -> Tensor:
         """(batch, n) to (batch, channels, (n - 80) // 320)."""
         signal = samples[:, None]
