@@ -26,6 +26,7 @@ CONTENTS = {
     "utterances-*": "synthesised clips",
     "encoded-*": "talks encoded by a frozen encoder",
     "index-*": "index of a manifest",
+    "decoded-*": "audio that ffmpeg has decoded",
     "huggingface": "audio of Hugging Face data sets",
     "comet/*.jsonl": "scores of a COMET model",
 }

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from zoo.errors import ZooError
+
 DEEPEST = 1000  # levels of nesting
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _BLOCKS = re.compile(rf"(?:[-?:][ \t]+){{{DEEPEST}}}")  # nested lists on one line: "- - - "
@@ -23,6 +25,34 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
+    """Parse a line of JSON lines.
+
+    Args:
+        line: one JSON object.
+        where: file and line, for error messages.
+
+    Raises:
+        ZooError: the line is no JSON, has a number that is none, or is not an object.
+    """
+    try:
+        content = json.loads(line, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
+    except ValueError as error:  # a constant, or an integer of thousands of digits
+        raise ZooError(f"{where}, is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise ZooError(f"{where}, is nested too deeply.") from error
+    if not isinstance(content, dict):
+        raise ZooError(f"{where}, is not a JSON object.")
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    """Raise ValueError for NaN and infinities, which Python accepts and JSON does not."""
+    raise ValueError(f"{name} is no number")
 
 
 def check_depth(text: str) -> None:

@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.fixtures.ffmpeg import hidden, imitate
 from zoo.errors import ZooError
 from zoo.translate.inputs import find_talks
 
 RATE = 44_100
-# Copies its input, which the tests write as WAV, and fails for an input named "bad.m4a".
-FFMPEG = """#!/bin/sh
-for last; do :; done
-input="$5"
-case "$input" in *bad.m4a) echo "no stream of sound" >&2; echo "Error" >&2; exit 1;; esac
-tail -c +5 "$input" > "$last"
-"""
 
 
 @pytest.fixture
@@ -30,21 +24,6 @@ def write(path: Path, seconds: float = 0.5, **options: str) -> Path:
     stereo = np.full((round(seconds * RATE), 2), 0.25, np.float32)
     soundfile.write(path, stereo, RATE, **options)
     return path
-
-
-def hidden(path: Path) -> Path:
-    """A file that libsndfile does not read: a WAV behind four other bytes."""
-    wav = write(path.with_suffix(".tmp.wav"))
-    path.write_bytes(b"none" + wav.read_bytes())
-    wav.unlink()
-    return path
-
-
-def ffmpeg(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder.mkdir()
-    (folder / "ffmpeg").write_text(FFMPEG)
-    (folder / "ffmpeg").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
 def names(paths: list[Path], copies: Path) -> list[str]:
@@ -93,8 +72,8 @@ def test_what_is_no_audio_is_refused(
 def test_ffmpeg_decodes_what_libsndfile_does_not_read(
     tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ffmpeg(tmp_path / "bin", monkeypatch)
-    files = [hidden(tmp_path / "a b.m4a"), hidden(tmp_path / "c.mp4")]
+    imitate(tmp_path / "bin", monkeypatch)
+    files = [hidden(write(tmp_path / "a b.wav"), ".m4a"), hidden(write(tmp_path / "c.wav"), ".mp4")]
     talks = find_talks([str(path) for path in files], source_language="en", folder=copies)
     assert [talk.name for talk in talks] == ["a b", "c"]
     assert [talk.duration for talk in talks] == [pytest.approx(0.5)] * 2
@@ -104,6 +83,6 @@ def test_ffmpeg_decodes_what_libsndfile_does_not_read(
 def test_the_reason_of_ffmpeg_is_stated(
     tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ffmpeg(tmp_path / "bin", monkeypatch)
+    imitate(tmp_path / "bin", monkeypatch)
     with pytest.raises(ZooError, match=r"bad.m4a .*\(ffmpeg: no stream of sound\)"):
-        names([hidden(tmp_path / "bad.m4a")], copies)
+        names([hidden(write(tmp_path / "bad.wav"), ".m4a")], copies)

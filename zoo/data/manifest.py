@@ -14,6 +14,7 @@ from zoo.data.manifest_checks import check_talk
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.parsing import parse_json
 
 VERSION = 1  # version of the format
 
@@ -90,7 +91,7 @@ def decode(line: str, *, folder: Path) -> Talk:
 
     Raises ValueError, LookupError, TypeError, ArithmeticError or RecursionError for another format.
     """
-    item = json.loads(line)
+    item = parse_json(line)
     if item["version"] != VERSION:
         raise ValueError(f"version {item['version']}, this program reads version {VERSION}")
     check_talk(item)

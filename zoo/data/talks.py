@@ -1,9 +1,10 @@
 """Talks, segments and words: the data model that all corpora share."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from zoo.errors import ZooError
 from zoo.types import Seconds
@@ -69,6 +70,31 @@ class Segment:
     def end(self) -> Seconds:
         """End of the segment in seconds from the start of the talk."""
         return self.offset + self.duration
+
+
+class Named(Protocol):
+    """Something with a name, under which logs and reports list it."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+N = TypeVar("N", bound=Named)
+
+
+def of_one_name(items: Iterable[N]) -> tuple[N, N] | None:
+    """Return the first item whose name an earlier one has, after the earlier one; None: no item.
+
+    Args:
+        items: items whose names must be unique.
+    """
+    first: dict[str, N] = {}
+    for item in items:
+        if item.name in first:
+            return first[item.name], item
+        first[item.name] = item
+    return None
 
 
 class LazySegments(Sequence[Segment]):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from zoo.data.talks import Talk
+from zoo.data.talks import Talk, of_one_name
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment
@@ -78,15 +78,12 @@ def check_talks(
 
 def _check_names(talks: Sequence[Talk]) -> None:
     """Raise ZooError if two talks have one name, under which logs and reports list them."""
-    first: dict[str, Talk] = {}
-    for talk in talks:
-        other = first.get(talk.name)
-        if other is not None:
-            raise ZooError(
-                f"Two talks have the name {talk.name!r}, in {other.audio} and {talk.audio}; "
-                "rename one of them."
-            )
-        first[talk.name] = talk
+    if found := of_one_name(talks):
+        other, talk = found
+        raise ZooError(
+            f"Two talks have the name {talk.name!r}, in {other.audio} and {talk.audio}; rename one "
+            "of them."
+        )
 
 
 def _check_references(talk: Talk, target: Language) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError
+from zoo.parsing import parse_object
 from zoo.types import Seconds
 
 Record = dict[str, Any]  # one JSON object of a log
@@ -63,16 +64,7 @@ def read_records(path: Path) -> list[Line]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            content = json.loads(line, parse_constant=_refuse_constant)
-        except json.JSONDecodeError as error:
-            raise ZooError(f"{path}, line {number}, is not JSON: {error.msg}.") from error
-        except ValueError as error:  # a constant, or an integer of thousands of digits
-            raise ZooError(f"{path}, line {number}, is not JSON: {error}.") from error
-        except RecursionError as error:
-            raise ZooError(f"{path}, line {number}, is nested too deeply.") from error
-        if not isinstance(content, dict):
-            raise ZooError(f"{path}, line {number}, is not a JSON object.")
+        content = parse_object(line, f"{path}, line {number}")
         _check_characters(path, number, line, content)
         record = Line(content)
         record.line = number
@@ -91,11 +83,6 @@ def _check_characters(path: Path, number: int, line: str, content: Record) -> No
     except UnicodeEncodeError as error:
         half = f"{error.object[error.start]!a}"
         raise ZooError(f"{path}, line {number}, has half of a character ({half}).") from error
-
-
-def _refuse_constant(name: str) -> None:
-    """Raise ValueError for NaN and infinities, which Python accepts and JSON does not."""
-    raise ValueError(f"{name} is no number")
 
 
 def json_lines(records: Iterable[Record]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Word
+from zoo.parsing import parse_json
 from zoo.types import Seconds
 
 DIGITS = 6  # of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
@@ -110,6 +111,6 @@ def encode(item: Item, *, folder: Path) -> str:
 
 def decode(line: str, *, folder: Path) -> Item:
     """Return the item of a line that ``encode`` has written. Another line raises ValueError."""
-    value: dict[str, Any] = json.loads(line)
+    value: dict[str, Any] = parse_json(line)
     talk = manifest.decode(json.dumps(value["talk"]), folder=folder)
     return Item(talk, tuple(Notes(*note) for note in value["notes"]), value["problem"])

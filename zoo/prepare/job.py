@@ -11,7 +11,7 @@ from zoo import __version__
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.cache import locked
 from zoo.data.corpora import Aligned, Corpus
-from zoo.data.talks import Talk
+from zoo.data.talks import Talk, of_one_name
 from zoo.errors import ZooError, shorten_list
 from zoo.machine import check_machine
 from zoo.prepare.card import write_card
@@ -161,11 +161,8 @@ def checked(talks: Sequence[Talk], split: str, targets: Sequence[str] | None) ->
     """
     if not talks:
         raise ZooError(f"The split {split!r} has no talks.")
-    names = set()
-    for talk in talks:
-        if talk.name in names:
-            raise ZooError(f"Two talks of the split {split!r} have the name {talk.name!r}.")
-        names.add(talk.name)
+    if found := of_one_name(talks):
+        raise ZooError(f"Two talks of the split {split!r} have the name {found[0].name!r}.")
     return list(talks) if targets is None else [_into(talk, targets) for talk in talks]
 
 

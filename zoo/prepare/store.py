@@ -18,6 +18,7 @@ from zoo.data import manifest
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.parsing import parse_json
 from zoo.prepare.items import Item, decode, encode
 from zoo.types import Seconds
 
@@ -61,7 +62,7 @@ class Store:
         """
         try:
             with self._path(step, part).open(encoding="utf-8") as file:
-                return Head(**json.loads(file.readline()))
+                return Head(**parse_json(file.readline()))
         except (OSError, ValueError, TypeError):
             return None
 

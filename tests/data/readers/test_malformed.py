@@ -7,7 +7,7 @@ is what the sentence must name.
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import soundfile
 
 from tests.data.readers.forms import SENTENCES, SPLIT, WHOLE
+from tests.fixtures.ffmpeg import hidden, imitate
 from zoo.data.corpora import Corpus
 from zoo.data.readers.huggingface import HuggingFace
 from zoo.data.talks import Segment, Talk, Target
@@ -287,9 +288,9 @@ CASES = [
     ),
     Case(
         "mustc",
-        "audio in another format",
-        move(f"{WAV}/a.wav", f"{WAV}/a.m4a"),
-        "yaml, line 1: .*a.m4a has a format that cannot",
+        "damaged audio for ffmpeg",
+        lambda root: (remove(f"{WAV}/a.wav")(root), content(f"{WAV}/a.m4a", "x")(root)),
+        "yaml, line 1: .*a.m4a is damaged",
     ),
     Case(
         "mustc",
@@ -484,7 +485,7 @@ CASES = [
         "lhotse",
         "a line that is not JSON",
         content(MANIFEST, gzip.compress(b'{"id"')),
-        "gz, line 1 is not JSON",
+        "gz, line 1, is not JSON",
     ),
     Case(
         "lhotse",
@@ -649,9 +650,9 @@ CASES = [
     ),
     Case(
         "folder",
-        "audio in another format",
-        content(f"{SPLIT}/c.m4a", "x"),
-        "c.m4a has a format that cannot be read",
+        "a damaged film",
+        lambda root: (remove(f"{SPLIT}/a.wav")(root), content(f"{SPLIT}/a.webm", "x")(root)),
+        "a.webm: Audio file .*a.webm is damaged",
     ),
     Case(
         "folder",
@@ -736,3 +737,23 @@ def test_segments_that_overlap_in_part_are_used_and_named(
     [record] = caplog.records
     assert "1 segments overlap the one before, first" in record.getMessage()
     assert "yaml, line 1 and" in record.getMessage()
+
+
+@pytest.mark.parametrize("form", ["mustc", "folder", "europarl_st"])
+def test_formats_that_ffmpeg_reads_are_decoded_once(
+    form: str, talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = corpus_of(form, talks, tmp_path / "corpus")
+    expected = corpus.talks(SPLIT)
+    for wav in (tmp_path / "corpus").rglob("a.wav"):
+        hidden(wav, ".m4a")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ZooError, match=r"a\.m4a is damaged, not audio, or .* needs ffmpeg"):
+        corpus.talks(SPLIT)
+    imitate(tmp_path / "bin", monkeypatch)
+    for _ in range(2):
+        first, second = corpus.talks(SPLIT)
+        assert first.file.parent.name.startswith("decoded-")
+        assert replace(first, audio=expected[0].audio) == expected[0]
+        assert second == expected[1]
+        (tmp_path / "bin" / "ffmpeg").unlink(missing_ok=True)

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from zoo.alignment.base import Loadable
 from zoo.data.talks import Segment, Talk, Word
-
-if TYPE_CHECKING:
-    import torch  # TextGrids need none
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +25,8 @@ class TimedWords:
 
 
 @runtime_checkable
-class WordTimer(Protocol):
+class WordTimer(Loadable, Protocol):
     """An aligner of transcripts and audio; its constructor reads no files."""
-
-    def check(self) -> None:
-        """Check, before long work starts, that models, packages and folders are there.
-
-        Raises:
-            ZooError: something is missing.
-        """
-
-    def load(self, device: "torch.device | None" = None) -> None:
-        """Load the weights, if there are any; a second call only moves them.
-
-        Args:
-            device: device of the network; None: the CPU.
-
-        Raises:
-            ZooError: something is missing, damaged or does not fit.
-        """
 
     def times(self, talk: Talk, segments: Sequence[Segment]) -> list[TimedWords]:
         """Find the times of the words of segments.

@@ -88,17 +88,15 @@ class CTCTimes:
 
     def _checked_name(self) -> str:
         """Return the name of the model. Raises ZooError if it is missing or no CTC model."""
-        if self.name is None:
-            raise ZooError(f"CTC alignment needs name, the hub id or folder of a {NOUN}.")
-        hub.check(NOUN, self.name)
-        config = find_config(self.name)
+        name = hub.required(NOUN, self.name, user="CTC alignment")
+        config = find_config(name)
         found = str((config.get("architectures") or ["unknown"])[0])
         if not found.endswith("ForCTC"):
             raise ZooError(
-                f"{self.name} is not a {NOUN} but {found} according to its config.json; choose a "
+                f"{name} is not a {NOUN} but {found} according to its config.json; choose a "
                 "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...)."
             )
-        return self.name
+        return name
 
     def load(self, device: torch.device | None = None) -> None:
         """See ``WordTimer``."""

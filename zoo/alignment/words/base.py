@@ -1,10 +1,9 @@
 """The interface of word aligners, and their common result."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    import torch  # files need none
+from zoo.alignment.base import Loadable
 
 Pair = tuple[Sequence[str], Sequence[str]]  # words of the source and of the target
 Point = tuple[int, int]  # place of a source word and of a target word that translates it
@@ -12,7 +11,7 @@ Links = tuple[tuple[int, ...], ...]  # for each target word, its source words in
 
 
 @runtime_checkable
-class WordAligner(Protocol):
+class WordAligner(Loadable, Protocol):
     """An aligner of the words of translated segments; its constructor reads no files.
 
     Attributes:
@@ -20,23 +19,6 @@ class WordAligner(Protocol):
     """
 
     whole_corpus: bool
-
-    def check(self) -> None:
-        """Check, before long work starts, that models, packages and files are there.
-
-        Raises:
-            ZooError: something is missing.
-        """
-
-    def load(self, device: "torch.device | None" = None) -> None:
-        """Load the weights, if there are any; a second call only moves them.
-
-        Args:
-            device: device of the network; None: the CPU.
-
-        Raises:
-            ZooError: something is missing, damaged or does not fit.
-        """
 
     def align(self, pairs: Sequence[Pair]) -> list[Links]:
         """Align pairs of segments.

@@ -20,6 +20,7 @@ from zoo.backbones.common.pretrained.loading import load_network, load_part, loa
 from zoo.errors import ZooError, check_choice, check_numbers
 
 NOUN = "multilingual encoder"
+USER = "Word alignment"
 
 
 class SimilarityAligner:
@@ -66,19 +67,12 @@ class SimilarityAligner:
 
     def check(self) -> None:
         """See ``WordAligner``."""
-        self._checked_name()
-
-    def _checked_name(self) -> str:
-        """Return the name of the encoder. Raises ZooError if it is missing."""
-        if self.name is None:
-            raise ZooError(f"Word alignment needs name, the hub id or folder of a {NOUN}.")
-        hub.check(NOUN, self.name)
-        return self.name
+        hub.required(NOUN, self.name, user=USER)
 
     def load(self, device: torch.device | None = None) -> None:
         """See ``WordAligner``."""
         if self._network is None:
-            name = self._checked_name()
+            name = hub.required(NOUN, self.name, user=USER)
             self._tokenizer: Any = load_tokenizer(name)
             if not self._tokenizer.is_fast:
                 raise ZooError(f"The tokenizer of {name} does not count the subwords of a word.")

@@ -7,13 +7,15 @@ of the corpus.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
 from zoo import audio
 from zoo.data.readers.entries import Entry, Recording, one_spaced
-from zoo.data.talks import Segment, Talk, Target
+from zoo.data.readers.films import decoded
+from zoo.data.talks import Segment, Talk, Target, of_one_name
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
@@ -50,22 +52,19 @@ def build_talks(
     _check_translations(recordings)
     lengths: dict[Path, Seconds] = {}
     return [
-        _talk(one, source=source, target=target, overhang=overhang, lengths=lengths)
+        _talk(_decoded(one), source=source, target=target, overhang=overhang, lengths=lengths)
         for one in recordings[:limit]
     ]
 
 
 def _check_names(recordings: Sequence[Recording]) -> None:
     """Raise ZooError if two recordings have one name; logs and reports name them alike."""
-    first: dict[str, Recording] = {}
-    for one in recordings:
-        other = first.get(one.name)
-        if other is not None:
-            raise ZooError(
-                f"{one.where}: two recordings have the name {one.name!r}, {other.audio} and "
-                f"{one.audio}; rename one of them."
-            )
-        first[one.name] = one
+    if found := of_one_name(recordings):
+        other, one = found
+        raise ZooError(
+            f"{one.where}: two recordings have the name {one.name!r}, {other.audio} and "
+            f"{one.audio}; rename one of them."
+        )
 
 
 def _check_translations(recordings: Sequence[Recording]) -> None:
@@ -78,6 +77,16 @@ def _check_translations(recordings: Sequence[Recording]) -> None:
             f"{without.where} has no translation, but {with_target.where} has one; "
             "either all segments have a translation or none."
         )
+
+
+def _decoded(one: Recording) -> Recording:
+    """Return a recording whose audio can be streamed. Raises ZooError if it has none."""
+    if not one.audio.is_file():
+        raise ZooError(f"{one.where}: audio file {one.audio} does not exist.")
+    try:
+        return replace(one, audio=decoded(one.audio))
+    except ZooError as error:
+        raise ZooError(f"{one.where}: {error}") from error
 
 
 def _talk(
@@ -118,8 +127,6 @@ def _talk(
 
 def _length(one: Recording, *, overhang: Seconds, lengths: dict[Path, Seconds]) -> Seconds:
     """Return the duration of a recording. Raises ZooError if its audio file does not contain it."""
-    if not one.audio.is_file():
-        raise ZooError(f"{one.where}: audio file {one.audio} does not exist.")
     if one.audio not in lengths:
         try:
             lengths[one.audio] = audio.duration(one.audio)

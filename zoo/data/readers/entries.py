@@ -13,8 +13,8 @@ READABLE = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus"),
     *(".aif", ".aiff", ".aifc", ".au", ".caf", ".sph"),
 )
-# Other formats, which a reader names instead of passing over the file.
-UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi")
+# Formats that ffmpeg decodes.
+FILMS = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +132,12 @@ def audio_file(folder: Path, name: str, *, where: str) -> Path:
         where: file and line that name it.
 
     Raises:
-        ZooError: there is no such file in a format that can be read.
+        ZooError: there is no such file.
     """
     if (folder / name).is_file() and Path(name).suffix.lower() in READABLE:
         return folder / name
     stem = recording_name(name)
-    for suffix in READABLE:
+    for suffix in (*READABLE, *FILMS):
         if (folder / f"{stem}{suffix}").is_file():
             return folder / f"{stem}{suffix}"
-    other = next((one for one in UNREADABLE if (folder / f"{stem}{one}").is_file()), None)
-    if other:
-        raise ZooError(
-            f"{where}: audio file {folder / f'{stem}{other}'} has a format that cannot be read; "
-            f"convert it to {stem}.wav, for example with ffmpeg."
-        )
     raise ZooError(f"{where}: audio file {folder / name} does not exist.")

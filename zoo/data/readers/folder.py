@@ -1,7 +1,7 @@
 """A plain folder: audio files, and texts of the same names beside them.
 
-``talk.wav`` may have one text per language, ``talk.<language>.<suffix>``, where the suffix says
-whether it has times:
+``talk.wav`` may have one text per language, ``talk.<language>.<suffix>``. The suffix is that of the
+format:
 
 * ``talk.de.srt``: subtitles, one segment each;
 * ``talk.de.tsv``: a segment per line as start, end (seconds) and text, separated by tabs;
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import READABLE, UNREADABLE, Entry, Recording, required
+from zoo.data.readers.entries import FILMS, READABLE, Entry, Recording, required
 from zoo.data.readers.subtitles import Timed, read_srt, read_tsv
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -107,15 +107,10 @@ def _texts_of(files: Sequence[Path], folder: Path) -> dict[Path, dict[str, Path]
         ZooError: there is no audio file, or a file cannot be used as it is named.
     """
     for path in files:
-        if path.suffix.lower() in UNREADABLE:
-            raise ZooError(
-                f"Audio file {path} has a format that cannot be read; convert it to "
-                f"{path.stem}.wav, for example with ffmpeg."
-            )
         if path.suffix.lower() in OTHER_TEXTS:
             raise ZooError(f"{path} has a format that cannot be read; convert it to .srt.")
     texts: dict[Path, dict[str, Path]] = {
-        path: {} for path in files if path.suffix.lower() in READABLE
+        path: {} for path in files if path.suffix.lower() in (*READABLE, *FILMS)
     }
     if not texts:
         raise ZooError(f"There is no audio file in {folder}.")

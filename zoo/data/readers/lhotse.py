@@ -5,7 +5,6 @@ and the times and texts of its supervisions.
 """
 
 import gzip
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Entry, Recording, at, required
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.parsing import parse_object
 from zoo.types import Seconds
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -133,12 +133,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _cut(line: str, where: str) -> dict[str, Any]:
     """Return the cut of a line. Raises ZooError for another content, and for mixed cuts."""
-    try:
-        cut = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ZooError(f"{where} is not JSON ({error}).") from error
-    if not isinstance(cut, dict):
-        raise ZooError(f"{where} is not a cut of lhotse.")
+    cut = parse_object(line, where)
     kind = cut.get("type", "MonoCut")
     if kind not in ("MonoCut", "MultiCut"):
         raise ZooError(

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from zoo.alignment.base import Loadable
 from zoo.prepare.items import Item
 
 if TYPE_CHECKING:
     import torch  # most steps need none
 
 
-class Step(Protocol):
+class Step(Loadable, Protocol):
     """A step of a preparation; its constructor reads no files.
 
     Attributes:
@@ -20,20 +21,6 @@ class Step(Protocol):
 
     name: str
     whole_corpus: bool
-
-    def check(self) -> None:
-        """Check, before long work starts, that everything is there.
-
-        Raises:
-            ZooError: a model, a package or a file is missing.
-        """
-
-    def load(self, device: "torch.device | None" = None) -> None:
-        """Load the weights of models, if there are any.
-
-        Args:
-            device: device of the networks; None: the CPU.
-        """
 
     def __call__(self, items: Sequence[Item]) -> list[Item]:
         """Return the items after the step, in their order; none has a ``problem``."""

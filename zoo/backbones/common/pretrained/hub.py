@@ -103,6 +103,23 @@ def check(noun: str, name: str) -> None:
         raise _unreachable(noun, name, str(error) or type(error).__name__) from error
 
 
+def required(noun: str, name: str | None, *, user: str) -> str:
+    """Return the name of a model that ``check`` has found.
+
+    Args:
+        noun: Role of the model.
+        name: Hub id or folder; None: missing.
+        user: What needs the model, for the error message.
+
+    Raises:
+        ZooError: There is no name, or see ``check``.
+    """
+    if name is None:
+        raise ZooError(f"{user} needs name, the hub id or folder of a {noun}.")
+    check(noun, name)
+    return name
+
+
 def local_folder(
     noun: str, name: str, *, files: Sequence[str], left_out: Sequence[str] = ()
 ) -> Path:
