@@ -9,6 +9,7 @@ until its table is measured apart from the time of the whole command, which also
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from harness import ROOT, parser_of, print_result, print_table, rounded, whole_number
+from harness import ROOT, parser_of, print_result, print_table, rounded
 
 REPLAY = (
     *(str(ROOT / "evaluate.py"), "system=replay", "system.log=instances.log", "data=recorded"),
@@ -53,9 +54,7 @@ STREAM = {
 
 def main() -> None:
     """Measure all commands and print their times and ratios."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--repetitions", type=whole_number(1), default=3, help="runs per command")
-    given = parser.parse_args()
+    given = parser_of(__doc__, {"repetitions": (3, 1, "runs per command")}).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "instances.log").write_text(json.dumps(STREAM) + "\n")
@@ -69,7 +68,14 @@ def main() -> None:
     ratios = {label: seconds / times["import numpy"] for label, seconds in times.items()}
     rows = [[label, f"{times[label]:.2f}", f"{ratios[label]:.1f}"] for label in times]
     print_table(["command", "CPU seconds", "times import numpy"], rows)
-    print_result("start_up", {"ratios": rounded(ratios)})
+    del ratios["import numpy"]
+    speedups = {f"{slug(label)}_speedup": 1 / ratio for label, ratio in ratios.items()}
+    print_result("start_up", {"ratios": rounded(ratios)}, rounded(speedups))
+
+
+def slug(label: str) -> str:
+    """Name of a command in the last line: letters, digits and underscores."""
+    return re.sub(r"\W+", "_", label).strip("_")
 
 
 def cpu_seconds(arguments: Sequence[str], folder: Path, *, until: str = "") -> float:
