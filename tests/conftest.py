@@ -7,12 +7,14 @@ threads: ``pytest --seed 1 --shuffle`` with ``OMP_NUM_THREADS=2`` checks that.
 import os
 import random
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+from tests.fixtures.disk import small_disk
 
 THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))  # tiny networks gain nothing from more
 
@@ -84,3 +86,12 @@ def _forget_rank() -> None:
     module = sys.modules.get("lightning.fabric.utilities.rank_zero")
     if module is not None:
         module.rank_zero_only.rank = 0
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 16 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder):
+        yield folder

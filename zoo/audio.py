@@ -13,7 +13,7 @@ import soxr
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.errors import FullDiskError, ZooError
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 ALLOWED = (
@@ -24,6 +24,7 @@ ALLOWED = (
 # number or a larger one. Such a file is not truncated.
 STREAMED = 0x7FFFFFFF
 LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000  # hertz; resampling others would fill the memory
+BLOCK: Samples = 1 << 20  # read at once
 LOUDEST = 64.0  # largest sample; lossy formats and mixes exceed 1.0 by little
 # The size of the samples and the size that the header declares. libsndfile reads a truncated file
 # without an error and reports the two sizes only in the text of its log.
@@ -101,7 +102,7 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
 
         count = length - first if duration is None else min(length - first, round(duration * rate))
         file.seek(first)
-        samples = file.read(count, dtype="float32", always_2d=True).mean(axis=1)
+        samples = _read_mono(file, count)
 
     if len(samples) < count:
         raise ZooError(f"Audio file {path} is truncated: it has {len(samples)} of {count} samples.")
@@ -119,6 +120,22 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
     if rate != SAMPLE_RATE:
         samples = soxr.resample(samples, rate, SAMPLE_RATE)
     return torch.from_numpy(np.ascontiguousarray(samples, dtype=np.float32))
+
+
+def _read_mono(file: soundfile.SoundFile, count: int) -> np.ndarray:
+    """Read up to ``count`` samples, averaged over channels: (n,) float32.
+
+    The samples are read in blocks, because the memory for what a damaged header declares may exceed
+    that of the machine.
+    """
+    blocks = [np.zeros(0, np.float32)]
+    while count > 0:
+        block = file.read(min(count, BLOCK), dtype="float32", always_2d=True)
+        blocks.append(block.mean(axis=1))
+        if not len(block):
+            break
+        count -= len(block)
+    return np.concatenate(blocks)
 
 
 def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
@@ -167,7 +184,7 @@ def write(path: str | Path, samples: Tensor) -> None:
         folder = Path(path).parent
         # libsndfile does not give the reason of the system
         if folder.is_dir() and shutil.disk_usage(folder).free < pcm.nbytes:
-            raise ZooError(
+            raise FullDiskError(
                 f"The disk of {folder} is full: it has no space for {Path(path).name}."
             ) from error
         raise ZooError(

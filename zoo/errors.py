@@ -7,12 +7,17 @@ import logging
 import sys
 from collections.abc import Callable, Collection, Iterable
 from math import inf
+from pathlib import Path
 
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
 
 class ZooError(Exception):
     """An error in the input or the configuration that the user can correct."""
+
+
+class FullDiskError(ZooError):
+    """There is no space for a file; unlike a damaged file, it is no property of the input."""
 
 
 def unknown_choice(noun: str, name: object, choices: Iterable[object]) -> ZooError:
@@ -86,10 +91,16 @@ def shorten_list(names: Iterable[str], most: int = 3) -> str:
 
 
 def run_script(main: Callable[[], object]) -> None:
-    """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2."""
+    """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
+
+    A full disk is such an error.
+    """
+    from zoo.files import explained_full_disk  # that module imports this one
+
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        main()
+        with explained_full_disk(Path()):
+            main()
     except ZooError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

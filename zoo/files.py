@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from zoo.errors import ZooError
+
 # What libraries that do not raise OSError write into the message of an error of a full disk.
 FULL_DISK = (
     "No space left on device",
@@ -104,22 +106,47 @@ def full_disk(error: BaseException | None, folder: Path) -> str:
 
     Args:
         error: the error.
-        folder: folder that a program writes to, besides the cache and temporary files.
+        folder: folder that a program writes to, besides the cache and temporary files; the parent
+            of a folder that does not exist stands for it.
     """
     while error is not None:
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if is_full or any(words in str(error) for words in FULL_DISK):
             cache = os.environ.get("SIMULZOO_CACHE", folder)
-            named = [folder, Path(cache), Path.home(), Path(tempfile.gettempdir())]
-            places = [place for place in named if place.is_dir()]
+            existing = next(
+                place for place in (folder, *folder.absolute().parents) if place.is_dir()
+            )
+            others = [Path(cache), Path.home(), Path(tempfile.gettempdir())]
+            places = [existing, *(place for place in others if place.is_dir())]
             full = [place for place in places if shutil.disk_usage(place).free < NEARLY_NOTHING]
-            place = [*full, *places, folder][0]
+            place = [*full, *places][0]  # one of them exists: the first
             return (
                 f"The disk of {place} is full; what was written before is kept. "
                 "Free some space and start again, with resume=... where there is a run folder."
             )
         error = error.__cause__ or error.__context__
     return ""
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or its nearest parent that exists."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+
+
+@contextmanager
+def explained_full_disk(folder: Path) -> Iterator[None]:
+    """Raise ZooError for an error of a full disk in the block.
+
+    Args:
+        folder: folder that the block writes to, besides the cache and temporary files.
+    """
+    try:
+        yield
+    except Exception as error:
+        sentence = "" if isinstance(error, ZooError) else full_disk(error, folder)
+        if not sentence:
+            raise
+        raise ZooError(sentence) from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:

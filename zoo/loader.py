@@ -128,6 +128,10 @@ class Loader(ConfigLoaderImpl):
         cfg = super()._load_configuration_impl(
             config_name, overrides, run_mode, from_shell, validate_sweep_overrides
         )
+        for item in self._given:
+            item.config_loader = self  # glob(...) stands for choices of a group
+            if item.is_discrete_sweep() and next(iter(item.sweep_iterator()), None) is None:
+                raise ZooError(f"{item.input_line} has no value, so that no job would run.")
         with open_dict(cfg):
             # an override may have named a part
             named = {_root(item) for item in self._given if "." in item.key_or_group}

@@ -1,45 +1,28 @@
-"""A full disk ends an evaluation or training in one sentence; what was written before is kept.
-
-The disk is a small tmpfs, so the tests need the right to mount one.
-"""
+"""A full disk ends any command in one sentence; what was written before is kept."""
 
 import errno
 import json
-import subprocess
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.evaluation.conftest import Evaluate, Result
+from tests.fixtures.disk import leave
+from tests.prepare.conftest import write_corpus
+from tests.report.test_joined import row
+from tests.report.test_joined import run as write_run
+from zoo import commands
+from zoo.config import build, compose
+from zoo.data.minitalks import corpus as minitalks
+from zoo.errors import run_script
 from zoo.files import full_disk
+from zoo.report.__main__ import main as report
+from zoo.tracking import launch
 from zoo.training.writing import BackgroundWriter, read_file
-
-
-def mount(*arguments: str) -> bool:
-    """Call mount; return whether it succeeded."""
-    return not subprocess.run(["mount", *arguments], capture_output=True).returncode
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 16 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if sys.platform != "linux" or not mount("-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)):
-        pytest.skip("no right to mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-def leave(disk: Path, size: int) -> Path:
-    """Fill the disk up to ``size`` bytes; return the file that takes the space."""
-    filler = disk / "filler"
-    with filler.open("wb") as file:
-        file.write(bytes(16 * 1024 * 1024 - size))
-    return filler
 
 
 def full(result: Result, disk: Path) -> None:
@@ -101,3 +84,71 @@ def test_which_errors_are_those_of_a_full_disk(tmp_path: Path) -> None:
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert f"The disk of {tmp_path} is full" in full_disk(error, tmp_path)
     assert full_disk(RuntimeError("PytorchStreamWriter failed writing file data/1"), tmp_path)
+
+
+def leaves_with_2(start: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
+    """Start a command that must end with one sentence and exit code 2; return the sentence."""
+    launch.launch_name.cache_clear()
+    with pytest.raises(SystemExit) as left:
+        start()
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert (left.value.code, last[:7]) == (2, "error: ")
+    assert "is full" in last
+    return last
+
+
+def test_a_report_leaves_no_half(
+    disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", [row("a", 10.0)])
+    filler = leave(disk, 20 * 1024)
+    given = [str(run), "--output", str(disk / "report")]
+    assert f"The disk of {disk}" in leaves_with_2(lambda: report(given), capsys)
+    filler.unlink()
+    report(given)
+    assert (disk / "report" / "report.html").is_file()
+
+
+def test_a_preparation_goes_on(
+    disk: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = write_corpus(here / "corpus")
+    given = ["data=aligned", f"data.folder={corpus}", f"prepare.folder={disk / 'out'}"]
+    given += ["prepare.splits=[train]", "prepare.part_seconds=7", "steps=[audio,words]"]
+    given += ["audio.damaged=drop"]  # a talk without space is not damaged
+    monkeypatch.setattr(sys, "argv", ["prepare", *given, "device=cpu", "logger.mode=disabled"])
+    filler = leave(disk, 450 * 1024)  # the audio of two of four talks
+    assert f"The disk of {disk}" in leaves_with_2(commands.prepare, capsys)
+    kept = list((disk / "out" / "audio").rglob("*.wav"))
+    assert len(kept) >= 2
+    times = {path: path.stat().st_mtime_ns for path in kept}
+    filler.unlink()
+    launch.launch_name.cache_clear()
+    commands.prepare()
+    assert len((disk / "out" / "train.jsonl").read_text().splitlines()) == 4
+    assert sum(path.stat().st_mtime_ns == time for path, time in times.items()) >= 2
+
+
+def test_a_translation_keeps_the_talks_before(
+    disk: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = build(compose("evaluate").data).talks("tst", limit=1)[0]
+    shutil.copy(talk.file, here / "one.wav")
+    given = ["one.wav", "system=streamatt", "speed=max", f"hydra.run.dir={disk / 'out'}"]
+    monkeypatch.setattr(sys, "argv", ["translate", *given])
+    leave(disk, 64 * 1024)  # for the text, not for the page
+    assert f"The disk of {disk}" in leaves_with_2(commands.translate, capsys)
+    assert (disk / "out" / "one.txt").read_text().strip()
+
+
+def test_a_split_is_synthesised_when_there_is_space(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SIMULZOO_CACHE", str(disk / "cache"))
+    monkeypatch.setattr(sys, "argv", ["corpus", "--split", "dev", "--talks", "1"])
+    filler = leave(disk, 500 * 1024)
+    sentence = leaves_with_2(lambda: run_script(minitalks.main), capsys)
+    assert f"The disk of {disk}" in sentence
+    filler.unlink()
+    minitalks.main()
+    assert "dev: 1 talks" in capsys.readouterr().out

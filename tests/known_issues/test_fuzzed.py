@@ -24,11 +24,15 @@ from zoo.errors import ZooError
 AIFF = sound("AIFF", "PCM_16")
 # a sample rate of a few hertz: the memory of the resampled audio is thousands of times the file
 SLOW = AIFF.replace(b"\x40\x0c\xfa\x00", b"\x40\x02\xfa\x00", 1)
+FLAC = sound("FLAC", "PCM_16")
+# a header with 64 billion samples: more memory than a machine has
+LONG = FLAC[:21] + bytes([FLAC[21] | 0x0F]) + FLAC[22:]
 DEEP = b"[" * 200_000
 
 CRASHES: dict[str, Callable[[Path], object]] = {
     # libyaml recurses on the stack of C: a segmentation fault
     "nested segments": lambda folder: read_spans(DEEP, folder),
+    "long audio": lambda folder: read_audio(LONG, folder),
     "slow audio": lambda folder: read_audio(SLOW, folder),
     "nested results": lambda folder: read_run(DEEP, folder),
     "a stream of null": lambda folder: read_finished(b"null\n", folder),

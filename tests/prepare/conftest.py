@@ -32,7 +32,11 @@ def write_audio(path: Path, seconds: float) -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A folder for data=aligned with four talks of 6 s in the split ``train``."""
-    folder = tmp_path / "corpus"
+    return write_corpus(tmp_path / "corpus")
+
+
+def write_corpus(folder: Path) -> Path:
+    """Write the talks of ``corpus``."""
     folder.mkdir()
     talks = []
     for number in range(4):

@@ -122,3 +122,12 @@ def test_mistakes_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
         main([str(tmp_path / "nowhere")])
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = run(tmp_path / "run", [])
+    with pytest.raises(SystemExit) as left:
+        main([str(empty), "--output", str(tmp_path / "report")])
+    assert left.value.code == 2
+    assert f"error: {empty} has no rows to report; resume" in capsys.readouterr().err
+    assert not (tmp_path / "report").exists()

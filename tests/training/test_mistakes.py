@@ -57,7 +57,9 @@ EXCERPTS = {
 JOBS = {
     "export_dtype=int3": "Unknown export_dtype 'int3'; choose one of: float32, bfloat16.",
     "-m resume=somewhere": "resume=... continues one run; it cannot be combined with a multirun.",
-    "resume=nowhere": "Nothing to resume in nowhere: it has no checkpoints/last.ckpt.",
+    "resume=nowhere": "resume must name the folder of a run; there is no folder 'nowhere'.",
+    "resume=/": "Nothing to resume in /: it has no checkpoints/last.ckpt.",
+    "optimized_metric=BLEU training.keep_best=0": "optimized_metric needs a checkpoint with",
     "experiment=nope": "Unknown experiment 'nope'; choose one of: ",
 }
 
@@ -67,6 +69,13 @@ def test_settings_are_checked_at_construction(given: str) -> None:
     with pytest.raises(ZooError) as refusal:
         build(compose("train", [given]).training)
     assert SETTINGS[given] in str(refusal.value)
+
+
+def test_a_training_without_evaluations_has_no_score_to_optimise() -> None:
+    given = ["training.evaluate_last=false", "training.evaluate_every_steps=100000"]
+    with pytest.raises(ZooError, match=r"training\.evaluate_last=true"):
+        build(compose("train", given).training).check_ranked()
+    build(compose("train", given[1:]).training).check_ranked()
 
 
 @pytest.mark.parametrize("given", EXCERPTS)

@@ -1,6 +1,7 @@
 """Translations from the command line to files, with shipped models; Ctrl-C with a scripted one."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from zoo.translate.display import Display
 from zoo.translate.microphone import Receive
 from zoo.translate.output import Output
 from zoo.translate.streams import Translation
-from zoo.types import SAMPLE_RATE, Action, SpeechChunk
+from zoo.types import SAMPLE_RATE, Action, Instance, SpeechChunk
 
 Start = Callable[..., int]
 SECONDS = 4.0  # of speech
@@ -187,6 +188,38 @@ def test_a_second_ctrl_c_keeps_the_words_that_were_emitted(
     found.of_files(talks, "max")
     assert found.stop.requested
     assert (tmp_path / "one.txt").read_text() == "1 2\n"
+    assert not (tmp_path / "two.txt").exists()
+
+
+def test_a_sigterm_keeps_the_words_that_were_emitted(tmp_path: Path, talks: list[Talk]) -> None:
+    def during(step: int) -> None:
+        if step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    found = translation(tmp_path, during)
+    found.of_files(talks, "max")
+    assert found.stop.requested
+    assert found.stop.terminated
+    assert (tmp_path / "one.txt").read_text() == "1 2\n"
+    assert not (tmp_path / "two.txt").exists()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_sigterm_waits_for_the_files_of_a_talk(
+    tmp_path: Path, talks: list[Talk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Output.add
+
+    def late(output: Output, instance: Instance, talk: Talk) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        add(output, instance, talk)
+
+    monkeypatch.setattr(Output, "add", late)
+    found = translation(tmp_path, lambda step: None)
+    found.of_files(talks, "max")
+    assert found.stop.terminated
+    assert (tmp_path / "one.srt").exists()
     assert not (tmp_path / "two.txt").exists()
 
 

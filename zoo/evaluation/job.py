@@ -25,6 +25,7 @@ from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.loaded import LoadedSystems
+from zoo.evaluation.optimized import check_optimized, optimized
 from zoo.evaluation.publish import log_rows, publish
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import Evaluator, has_speech
@@ -38,7 +39,7 @@ from zoo.parsing import parse_json
 from zoo.report.results import Row
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.naming import run_name
-from zoo.tracking.resume import check_same
+from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import ensure_writable, open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
@@ -85,7 +86,7 @@ def evaluate(cfg: Config) -> float | None:
     comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
     device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
     loaded = LoadedSystems(seed=cfg.seed)
-    talks = prepare(choices, corpus, settings, loaded)
+    talks = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
     if comet:
         check_texts(talks, comet)
     if models and is_main_process():
@@ -173,38 +174,16 @@ def wants_smoke_test(cfg: Config) -> bool:
     return cfg.smoke
 
 
-def optimized(rows: Sequence[Row], metric: str | None) -> float | None:
-    """Return the score that a sweeper optimises: that of the last row of a system.
-
-    Args:
-        rows: rows of an evaluation.
-        metric: name of the score; None: no score.
-
-    Raises:
-        ZooError: the row has no such score.
-    """
-    if metric is None:
-        return None
-    scores = [row for row in rows if row.kind == "system"][-1].scores
-    value = scores.get(metric)
-    if value is None:
-        known = [name for name, score in scores.items() if score is not None]
-        raise unknown_choice("optimized_metric", metric, known)
-    return value
-
-
 def resumed_run(cfg: Config) -> Path | None:
     """Return the folder of the run to resume, or None.
 
     Raises ZooError if its configuration differs from this configuration.
     """
-    if cfg.resume is None:
-        return None
-    if is_multirun():
-        raise ZooError("resume=... continues one run; it cannot go with a multirun.")
-    config = plain(cfg)
-    check_same(Path(cfg.resume), config, keys=[key for key in config if key not in MACHINE])
-    return Path(cfg.resume)
+    folder = folder_to_resume(cfg.resume, multirun=is_multirun())
+    if folder is not None:
+        config = plain(cfg)
+        check_same(folder, config, keys=[key for key in config if key not in MACHINE])
+    return folder
 
 
 def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
@@ -303,7 +282,12 @@ def network_of(config: Mapping[str, Any]) -> object:
 
 
 def prepare(
-    choices: Choices, corpus: Corpus, settings: Settings, loaded: LoadedSystems
+    choices: Choices,
+    corpus: Corpus,
+    settings: Settings,
+    loaded: LoadedSystems,
+    *,
+    optimized_metric: object = None,
 ) -> Sequence[Talk]:
     """Load talks and weights, and check all input before long work and before files are written.
 
@@ -312,6 +296,7 @@ def prepare(
         corpus: source of the talks.
         settings: settings of the evaluation.
         loaded: loads one system after the other.
+        optimized_metric: name of the score that a sweeper optimises, or None.
 
     Returns:
         The talks.
@@ -345,6 +330,14 @@ def prepare(
             )
 
     check_lengths(systems, talks_to_stream(talks, settings), settings)
+    last = list(choices)[-1]
+    check_optimized(
+        optimized_metric,
+        talks_to_stream(talks, settings),
+        settings,
+        last.target_language,
+        with_speech=has_speech(last),
+    )
 
     # the last system stays loaded, and the first is evaluated first
     for system in reversed(systems):

@@ -13,6 +13,7 @@ from zoo.data.cache import locked
 from zoo.data.corpora import Aligned, Corpus
 from zoo.data.talks import Talk, of_one_name
 from zoo.errors import ZooError, shorten_list
+from zoo.files import explained_full_disk
 from zoo.machine import check_machine
 from zoo.prepare.card import write_card
 from zoo.prepare.items import Item
@@ -62,6 +63,29 @@ def prepare(cfg: Config) -> None:
         for split in settings.splits
     }
 
+    with explained_full_disk(folder):
+        write_splits(cfg, settings, talks, stages, folder)
+
+
+def write_splits(
+    cfg: Config,
+    settings: PrepareSettings,
+    talks: Mapping[str, Sequence[Talk]],
+    stages: Mapping[str, Sequence[Stage]],
+    folder: Path,
+) -> None:
+    """Prepare splits, write their manifests and cards, and log them to W&B if it is enabled.
+
+    Args:
+        cfg: configuration.
+        settings: what is prepared.
+        talks: talks of each split.
+        stages: the steps of each split.
+        folder: folder of the result.
+
+    Raises:
+        ZooError: a step cannot do its work.
+    """
     device = machine(cfg)
     cards: dict[str, dict[str, Any]] = {}
     for split, found in talks.items():

@@ -1,6 +1,7 @@
 """Joins finished runs into one table, plot and page: ``python -m zoo.report RUN [RUN ...]``."""
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -10,9 +11,10 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
+from zoo.files import explained_full_disk
 from zoo.metrics.significance import Resampling
 from zoo.parsing import parse_yaml
 from zoo.report.joined import FinishedRun, find_runs, joined_rows
@@ -25,6 +27,7 @@ from zoo.report.table import comet_scores, has_references, score_table
 Tested = Callable[[Sequence[Row], Path], list[Row]]  # rows and the folder of their logs
 
 BAD_INPUT = 2  # exit code
+PAGE = "report.html"
 TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
 
@@ -68,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         places, models, python = comet_of(given.runs)
         scored = partial(runs_with_comet, names=models, python=python)
-        join(places, given.output, table=table, tested=tests_of(given), scored=scored)
+        with explained_full_disk(given.output):
+            join(places, given.output, table=table, tested=tests_of(given), scored=scored)
     except ZooError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
@@ -152,12 +156,34 @@ def join(
         ZooError: a place has no results, or the folder is not empty.
     """
     runs = find_runs(places)
+    if not any(run.rows for run in runs):
+        raise ZooError(
+            f"{shorten_list(str(run.folder) for run in runs)} has no rows to report; resume the "
+            "evaluation with resume=..., or name another run."
+        )
     if folder.exists() and any(folder.iterdir()):
         raise ZooError(f"{folder} is not empty; choose another folder with --output.")
     if scored:
         runs = list(scored(runs))
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        printed = _write(runs, folder, table=table, tested=tested)
+    except BaseException:
+        shutil.rmtree(folder)  # the folder was empty; a next start finds it so
+        raise
+    console = Console()
+    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(printed)
+    print(f"results: {folder / 'results.json'}\nreport:  {folder / PAGE}")
 
+
+def _write(
+    runs: Sequence[FinishedRun],
+    folder: Path,
+    *,
+    table: Callable[[Sequence[Row]], RenderableType],
+    tested: Tested | None,
+) -> RenderableType:
+    """Write the files of a report; arguments as ``join``. Return the table."""
     from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
 
     rows = joined_rows(runs, folder)
@@ -171,12 +197,9 @@ def join(
         plot_curves(rows, folder / f"curves_{name}", quality=name)
     streams = list(finished_streams(rows, folder))
     context = {"runs": ", ".join(str(run.folder) for run in runs)}
-    page = folder / "report.html"
-    write_report(page, rows=rows, streams=streams, title="SimulZoo: joined runs", context=context)
-
-    console = Console()
-    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(printed)
-    print(f"results: {folder / 'results.json'}\nreport:  {page}")
+    title = "SimulZoo: joined runs"
+    write_report(folder / PAGE, rows=rows, streams=streams, title=title, context=context)
+    return printed
 
 
 if __name__ == "__main__":

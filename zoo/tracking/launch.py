@@ -110,9 +110,10 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("run_folder", _run_folder, replace=True)
 
 
-def _run_folder(root: str, resume: str | None = None) -> str:
-    if resume is not None and (Path(resume) / "run.json").is_file():
-        return str(resume)
+def _run_folder(root: str, resume: object = None) -> str:
+    # a value of another type is refused later, with a sentence
+    if isinstance(resume, str) and (Path(resume) / "run.json").is_file():
+        return resume
     return str(Path(root) / launch_name())
 
 

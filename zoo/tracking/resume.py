@@ -13,6 +13,25 @@ from zoo.parsing import parse_yaml
 LENGTH = 60  # characters of a value in a message
 
 
+def folder_to_resume(given: object, *, multirun: bool) -> Path | None:
+    """Return the run folder that ``resume=...`` names.
+
+    Args:
+        given: Value of the key; None resumes no run.
+        multirun: Whether the job is one of several.
+
+    Raises:
+        ZooError: There is no such folder, or the job is one of several.
+    """
+    if given is None:
+        return None
+    if multirun:
+        raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
+    if not isinstance(given, str) or not given or not Path(given).is_dir():
+        raise ZooError(f"resume must name the folder of a run; there is no folder {str(given)!r}.")
+    return Path(given)
+
+
 def check_same(
     folder: Path,
     config: Mapping[str, Any],

@@ -23,14 +23,14 @@ from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
 from zoo.data.talks import LazyTalks, Talk
-from zoo.errors import ZooError, check_choice
+from zoo.errors import check_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
 from zoo.hints import job_command
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.naming import run_name
-from zoo.tracking.resume import check_same
+from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import Run, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.estimate_job import print_estimate
@@ -67,10 +67,8 @@ def train(cfg: Config) -> float | None:
     """
     if cfg.optimized_metric is not None:
         check_choice("optimized_metric", cfg.optimized_metric, OPTIMIZED_METRICS)
-    if cfg.resume is not None and is_multirun():
-        raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
-    resume = None if cfg.resume is None else Path(cfg.resume)
+    resume = folder_to_resume(cfg.resume, multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
     callbacks = [callback for callback in build(cfg.callbacks).values() if callback]
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
@@ -80,6 +78,8 @@ def train(cfg: Config) -> float | None:
     device = machine(cfg)
 
     settings: TrainingSettings = build(cfg.training)
+    if cfg.optimized_metric is not None:
+        settings.check_ranked()
     corpus: Corpus = build(cfg.data)
     direction = language(cfg.source_language), language(cfg.target_language)
     talks = training_talks(corpus, settings.train_split, limit=settings.train_talks)

@@ -84,6 +84,16 @@ class TrainingSettings:
             last=self.curriculum.steps if self.evaluate_last else None,
         )
 
+    def check_ranked(self) -> None:
+        """Raise ZooError unless the training ranks a checkpoint, whose BLEU a sweep optimises."""
+        counted = not any(stage.passes for stage in self.curriculum.stages)
+        steps = range(1, self.curriculum.steps + 1)
+        if not self.keep_best or (counted and not any(s in self.evaluation_steps for s in steps)):
+            raise ZooError(
+                "optimized_metric needs a checkpoint with the BLEU of the development talks; set "
+                "training.evaluate_last=true and training.keep_best=1."
+            )
+
     def stages(self) -> list[Stage]:
         """Return the stages that have at least one step."""
         return [stage for stage in self.curriculum.stages if stage.is_used]

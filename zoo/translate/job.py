@@ -37,6 +37,7 @@ from zoo.translate.streams import MICROPHONE, Translation
 from zoo.types import Seconds
 
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
+TERMINATED = 143  # and of one that SIGTERM ended
 DAY: Seconds = 24 * 3600.0  # a microphone is checked as a talk of this duration
 
 
@@ -45,7 +46,8 @@ def translate(cfg: Config) -> None:
 
     Raises:
         ZooError: bad input.
-        SystemExit: Ctrl-C has ended the translation of files; the exit code is 130.
+        SystemExit: Ctrl-C has ended the translation of files, with exit code 130, or SIGTERM has
+            ended any translation, with exit code 143.
     """
     speed = check_speed(cfg.speed)
     check_machine(seed=cfg.seed, threads=cfg.threads)
@@ -76,6 +78,8 @@ def translate(cfg: Config) -> None:
                 translation.of_microphone(microphone)
             facts = {"weights": ", ".join(weights_of(config).values()), "command": command(cfg)}
             finish(output, system, context(facts))
+    if translation.stop.terminated:
+        sys.exit(TERMINATED)
     if microphone is None and translation.stop.requested:
         sys.exit(INTERRUPTED)
 

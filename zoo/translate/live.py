@@ -16,28 +16,48 @@ PATIENCE: Seconds = 0.05  # longest sleep after which Ctrl-C is noticed
 
 
 class Stop:
-    """Whether the user has ended the sources by Ctrl-C."""
+    """Whether Ctrl-C or SIGTERM has ended the sources.
+
+    Attributes:
+        requested: whether no further audio is translated.
+        terminated: whether a SIGTERM was the reason.
+    """
 
     def __init__(self) -> None:
         self.requested = False
+        self.terminated = False
+        self._writing = False
 
     @contextmanager
     def on_interrupt(self) -> Iterator[None]:
-        """Note the first Ctrl-C in the block; the second one raises KeyboardInterrupt."""
+        """Note the first Ctrl-C in the block; a second one or SIGTERM raise KeyboardInterrupt."""
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread receives signals
             return
 
-        def note(number: int, frame: FrameType | None) -> None:
-            self.requested = True
-            signal.signal(signal.SIGINT, before)
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            first, self.requested = not self.requested, True
+            self.terminated = self.terminated or number == signal.SIGTERM
+            if not self._writing and (self.terminated or not first):
+                raise KeyboardInterrupt
 
-        before = signal.getsignal(signal.SIGINT)
-        signal.signal(signal.SIGINT, note)
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, interrupted)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def not_while_writing(self) -> Iterator[None]:
+        """Let no signal divide the files that the block writes; the sources end after it."""
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
 
 
 def check_speed(speed: object) -> Speed:

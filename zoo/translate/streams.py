@@ -24,7 +24,7 @@ class Translation:
     """Translates sources one after the other.
 
     Ctrl-C ends the current source; the system completes its translation of what it has received. A
-    second Ctrl-C ends at once and keeps the words that were emitted.
+    second Ctrl-C, or SIGTERM, ends at once and keeps the words that were emitted.
 
     Args:
         system: system with weights.
@@ -32,7 +32,7 @@ class Translation:
         display: shows each word when it is emitted.
 
     Attributes:
-        stop: whether Ctrl-C has ended a source; no further source is opened then.
+        stop: whether a signal has ended a source; no further source is opened then.
     """
 
     def __init__(self, system: StreamingSystem, output: Output, display: Display) -> None:
@@ -82,7 +82,7 @@ class Translation:
         return replace(whole, chunks=chunks)
 
     def _run(self, sources: Iterable[Source], talk_of: Callable[[Instance], Talk]) -> None:
-        """Stream sources until the last one, or until Ctrl-C.
+        """Stream sources until the last one, or until a signal.
 
         Args:
             sources: streams to translate.
@@ -104,9 +104,10 @@ class Translation:
 
     def _keep(self, instance: Instance, talk_of: Callable[[Instance], Talk]) -> None:
         """Write the files of a stream that has ended."""
-        self._stream = None
-        self._display.end(instance)
-        self._output.add(instance, talk_of(instance))
+        with self.stop.not_while_writing():
+            self._stream = None
+            self._display.end(instance)
+            self._output.add(instance, talk_of(instance))
 
 
 def emitted(stream: Stream, system: StreamingSystem) -> Instance:

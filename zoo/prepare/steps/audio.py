@@ -11,7 +11,7 @@ from torch import Tensor
 
 from zoo import audio
 from zoo.data.talks import Talk, Word
-from zoo.errors import ZooError, check_choice
+from zoo.errors import FullDiskError, ZooError, check_choice
 from zoo.files import atomic_file
 from zoo.prepare.items import Item
 from zoo.prepare.steps.base import PlainStep
@@ -67,6 +67,8 @@ class Audio(PlainStep):
         """Return an item whose talk has clean audio, or a problem."""
         try:
             talk = self._checked(item.talk)
+        except FullDiskError:
+            raise
         except ZooError as error:
             return Item(replace(item.talk, segments=(), labels={}), (), problem=str(error))
         return replace(item, talk=talk)
