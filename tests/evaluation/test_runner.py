@@ -59,6 +59,18 @@ class Late(TurnTaker):
         )
 
 
+class Counting(TurnTaker):
+    """Counts its streams."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams = 0
+
+    def open(self, session: Session) -> Any:
+        self.streams += 1
+        return super().open(session)
+
+
 def system(backbone: TurnTaker, **options: Any) -> StreamingSystem:
     return StreamingSystem(
         name="scripted",
@@ -155,6 +167,22 @@ def test_scores_of_a_system_that_is_always_right(talks: list[Talk], tmp_path: Pa
     assert (stream.talk, other.talk) == ("one", "two")
     assert stream.reference == f"{text_of(WORDS[0])} {text_of(WORDS[1])}"
     assert stream.text == stream.reference
+
+
+def test_a_row_is_warmed_up_and_only_the_offline_row_has_a_batch(
+    talks: list[Talk], tmp_path: Path
+) -> None:
+    backbone = Counting()
+    rows = evaluator(talks, tmp_path, offline_batch_size=3).run(system(backbone, knob=None))
+    row = next(rows)
+    assert backbone.streams == 1 + len(talks)  # the first one is a warm-up
+    assert set(backbone.batches) == {1}
+    assert sum(row.stages.values()) == pytest.approx(row.scores["RTF"], abs=1e-5)
+    assert row.settings["compute"]["cores"] >= 1
+    ceiling = next(rows)
+    assert backbone.streams == 1 + len(talks) + len(WORDS) * len(talks)
+    assert max(backbone.batches) == 3
+    assert ceiling.scores["BLEU"] == pytest.approx(100)
 
 
 def test_the_page_gets_every_stream_with_its_segments(talks: list[Talk], tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     print_table(rows, console=wide_console())
     if note := load_note(rows):
         print(note)
-    png, page = write_page(evaluator, folder, facts)
+    png, page = write_plot(rows, folder), write_page(evaluator, folder, facts)
     for name in comet_scores(rows):
         from zoo.report.plots import plot_curves
 
@@ -72,25 +72,25 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
 
 
-def write_page(
-    evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]
-) -> tuple[Path | None, Path]:
-    """Write the plots and the HTML report of the rows so far.
+def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:
+    """Write the curves of all rows; return the path of the PNG, or None without references."""
+    if not any(has_references(row) for row in rows):
+        return None
+    from zoo.report.plots import plot_curves  # imports matplotlib, after the table is printed
+
+    png, _ = plot_curves(rows, folder / "curves")
+    return png
+
+
+def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> Path:
+    """Write the HTML report of the rows so far and return its path.
 
     Args:
         evaluator: evaluator with at least one row.
         folder: run folder.
         facts: further facts for the report, by name.
-
-    Returns:
-        The paths of the plot (PNG; None without references) and of the report.
     """
-    from zoo.report.plots import plot_curves  # imports matplotlib, after the table is printed
-
     rows = evaluator.rows
-    png = None
-    if any(has_references(row) for row in rows):
-        png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
     # A recorded log may have a convention of its own.
     conventions = {
@@ -105,7 +105,7 @@ def write_page(
             {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)}
         ),
     )
-    return png, page
+    return page
 
 
 def weights(rows: Sequence[Row]) -> str:

@@ -33,6 +33,8 @@ class Settings:
         view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
         knob_values: values of the system's latency knob (None: the values that the system lists).
         batch_size: number of streams that advance in lockstep.
+        offline_batch_size: number of segments that the offline row decodes together (None:
+            ``batch_size``); its words do not depend on it, and it has no latency.
         convention: how elapsed times follow from compute times.
         resegmentation: method that assigns the units of a hypothesis to reference segments.
         rules: name of the counting rules (``zoo.metrics.rules``).
@@ -59,6 +61,7 @@ class Settings:
     view: View = "talks"
     knob_values: Sequence[float] | None = None
     batch_size: int = 1
+    offline_batch_size: int | None = None
     convention: Convention = "queue"
     resegmentation: Resegmentation = "mwer"
     rules: str = "zoo"
@@ -83,7 +86,13 @@ class Settings:
         check_choice("re-segmentation", self.resegmentation, get_args(Resegmentation))
         find_rules(self.rules)
         resampling(self)  # raises ZooError for an unknown test or number
-        check_numbers("evaluation", least=1, batch_size=self.batch_size, talks=self.talks)
+        check_numbers(
+            "evaluation",
+            least=1,
+            batch_size=self.batch_size,
+            offline_batch_size=self.offline_batch_size,
+            talks=self.talks,
+        )
         for k in self.oracle_k:
             check_numbers("evaluation", least=1, oracle_k=k)
         for name, metric in self.metrics.items():

@@ -35,6 +35,7 @@ class StreamedRows:
     ) -> None:
         self.folder = folder
         self._batch_size = scorer.settings.batch_size
+        self._offline_batch_size = scorer.settings.offline_batch_size or self._batch_size
         self._split = scorer.settings.split
         self._evaluation = StreamingEvaluation(scorer, resume=resume, comet=False, warm_up=True)
         self._trainer = evaluation_trainer(trainer_options, [self._evaluation])
@@ -47,11 +48,12 @@ class StreamedRows:
             row: row without scores.
             talks: talks to stream.
         """
+        offline = row.kind == "ceiling"  # only quality is scored: offline output has no latency
         queue = TalkQueue(
             talks,
             split=self._split,
-            whole=row.kind == "ceiling",  # only quality is scored: offline output has no latency
-            batch_size=self._batch_size,
+            whole=offline,
+            batch_size=self._offline_batch_size if offline else self._batch_size,
         )
         self._evaluation.folder = self.folder / Path(row.instances).parent / FINISHED
         knob = "" if row.knob is None else f" {row.knob.name}={row.knob.value:g}"

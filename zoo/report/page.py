@@ -118,6 +118,7 @@ def _page(
         context=facts({name: [text] for name, text in context.items()}),
         tables=tables(rows),
         compute=stage_section(rows),
+        compute_link='<a href="#compute">Compute</a> ' if any(row.stages for row in rows) else "",
         signatures=facts(signatures(rows), tag="code"),
         data=json_block(data),
         audio="".join(sounds),
