@@ -4,7 +4,7 @@ import io
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from zoo.errors import FullDiskError, ZooError
+from zoo.tar_members import member_of
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 ALLOWED = (
@@ -34,10 +35,13 @@ _DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 @contextmanager
 def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
     """Open an audio file for reading. Raises ZooError if it is missing, damaged or empty."""
-    if not path.is_file():
+    member = member_of(path)
+    if member is None and not path.is_file():
         raise ZooError(f"Audio file {path} does not exist or is not a file. {ALLOWED}")
     try:
-        with soundfile.SoundFile(path) as file:
+        with ExitStack() as stack:
+            content = path if member is None else stack.enter_context(member.open())
+            file = stack.enter_context(soundfile.SoundFile(content))
             _check_header(path, file)
             yield file
     except soundfile.LibsndfileError as error:
@@ -79,7 +83,8 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
     """Load a part of an audio file as 16 kHz mono.
 
     Args:
-        path: WAV, FLAC, OGG or MP3 file with any sample rate and any number of channels.
+        path: WAV, FLAC, OGG or MP3 file with any sample rate and any number of channels, also in a
+            tar archive (``zoo.tar_members``).
         start: Position of the first sample in seconds.
         duration: Number of seconds to load. Loading ends at the end of the file at the latest; None
             loads the file to its end.

@@ -4,17 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 import soundfile
+import torch
 from omegaconf import DictConfig
 
+from zoo import audio
 from zoo.config import compose
 from zoo.data.corpora import Aligned
+from zoo.data.manifest import decode
 from zoo.data.talks import Word
 from zoo.errors import ZooError
 from zoo.prepare.job import prepare
@@ -73,6 +78,37 @@ def test_a_corpus_becomes_data_for_a_training(corpus: Path, tmp_path: Path) -> N
     assert table[2].split("\t")[:7] == [
         *("talk/0", "1", "2.000", "0.500", "no", "only sounds", "(Laughter)")
     ]
+
+
+def test_audio_is_written_to_tar_archives(corpus: Path, tmp_path: Path) -> None:
+    run(corpus, tmp_path / "files")
+    out = tmp_path / "tars"
+    run(corpus, out, "prepare.tar_megabytes=1")  # a talk has 0.19 MB
+    [archive] = (out / "audio").glob("*.tar")
+    talks, others = (Aligned(folder=str(one)).talks("train") for one in (out, tmp_path / "files"))
+    for talk, other in zip(talks, others, strict=True):
+        assert talk.file == archive / f"{talk.name.replace('/', '%2F')}.wav"
+        assert torch.equal(audio.load(talk.file), audio.load(other.file))
+        assert replace(talk, audio=other.audio) == other
+    with tarfile.open(archive) as file:
+        names = file.getnames()
+        assert names[:2] == ["talk%2F0.wav", "talk%2F0.json"]
+        line = file.extractfile("talk%2F3.json")
+        assert line is not None
+        assert decode(line.read().decode(), folder=out).name == "talk/3"
+
+    before = content(out)
+    written = archive.stat().st_mtime_ns
+    run(corpus, out, "prepare.tar_megabytes=1")
+    assert (content(out), archive.stat().st_mtime_ns) == (before, written)
+    run(corpus, out, "prepare.tar_megabytes=1", "filters.min_rate=30")
+    assert archive.stat().st_mtime_ns != written  # the lines have changed
+
+    again = tmp_path / "again"
+    cfg = configuration("prepare.tar_megabytes=1").copy()
+    cfg.data.folder, cfg.prepare.folder = str(out), str(again)
+    prepare(cfg)  # a corpus in archives can be prepared
+    assert len(Aligned(folder=str(again)).talks("train")) == 4
 
 
 def test_processes_and_shards_write_the_same_bytes(corpus: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from zoo.data.talks import Segment, Talk, Target
 from zoo.files import sha256
+from zoo.tar_members import member_of
 
 
 def content_hash(talks: Sequence[Talk]) -> str:
@@ -23,7 +24,11 @@ def audio_hash(talk: Talk) -> str:
     The file is hashed, not the samples: the last bit of resampled samples differs between CPU
     models.
     """
-    return sha256(talk.file)
+    member = member_of(talk.file)
+    if member is None:
+        return sha256(talk.file)
+    with member.open() as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def talk_hash(talk: Talk) -> str:

@@ -250,7 +250,7 @@ def prepare_split(
         return None
     with locked(folder / WORK / split):
         pipeline.run()
-        return write_split(folder, split, pipeline.items())
+        return write_split(folder, split, pipeline.items(), tar_megabytes=settings.tar_megabytes)
 
 
 def summary(items: Sequence[Item]) -> str:

@@ -7,17 +7,22 @@ from zoo.data import manifest
 from zoo.errors import ZooError
 from zoo.files import atomic_file
 from zoo.prepare.items import Item
+from zoo.prepare.shards import with_shards
 
 COLUMNS = ("talk", "segment", "offset", "duration", "usable", "reason", "detail", "scores")
 
 
-def write_split(folder: Path, split: str, items: Iterable[Item]) -> list[Item]:
+def write_split(
+    folder: Path, split: str, items: Iterable[Item], *, tar_megabytes: int | None = None
+) -> list[Item]:
     """Write ``<split>.jsonl`` for data=aligned, and ``<split>.segments.tsv``.
 
     Args:
         folder: folder of the prepared corpus.
         split: name of the split.
         items: items after the last step.
+        tar_megabytes: size of the tar archives of the audio that the talks name; None: they name
+            audio files.
 
     Returns:
         The items.
@@ -34,13 +39,14 @@ def write_split(folder: Path, split: str, items: Iterable[Item]) -> list[Item]:
     ):
         file.write("\t".join(COLUMNS) + "\n")
         file.writelines(row for item in kept for row in _rows(item))
+    talks = [_with_audio(item).finished() for item in kept if not item.problem]
+    if tar_megabytes is not None:
+        talks = with_shards(talks, folder, split, tar_megabytes)
     with (
         atomic_file(folder / f"{split}.jsonl") as lines,
         lines.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for item in kept:
-            if not item.problem:
-                file.write(f"{manifest.encode(_with_audio(item).finished(), folder=folder)}\n")
+        file.writelines(f"{manifest.encode(talk, folder=folder)}\n" for talk in talks)
     return kept
 
 

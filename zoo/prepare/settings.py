@@ -29,6 +29,8 @@ class PrepareSettings:
         merge: whether to write the result of shards that have ended, without doing their work.
         part_seconds: talks are prepared together in parts of this much audio. A killed preparation
             repeats the parts at which it was working.
+        tar_megabytes: size of the tar archives into which the audio is written, for trainings from
+            object storage; None: audio files.
 
     Raises:
         ZooError: a value is impossible.
@@ -42,9 +44,16 @@ class PrepareSettings:
     shard: str | None = None
     merge: bool = False
     part_seconds: Seconds = 600.0
+    tar_megabytes: int | None = None
 
     def __post_init__(self) -> None:
-        check_numbers("prepare", least=1, workers=self.workers, talks=self.talks)
+        check_numbers(
+            "prepare",
+            least=1,
+            workers=self.workers,
+            talks=self.talks,
+            tar_megabytes=self.tar_megabytes,
+        )
         check_numbers("prepare", least=0, part_seconds=self.part_seconds)
         if not self.splits or len(set(self.splits)) != len(self.splits):
             raise ZooError("prepare.splits must name each split once, and at least one.")

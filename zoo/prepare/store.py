@@ -20,6 +20,7 @@ from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.parsing import parse_json
 from zoo.prepare.items import Item, decode, encode
+from zoo.tar_members import archive_of
 from zoo.types import Seconds
 
 VERSION = 1  # of the files and of what the steps compute
@@ -114,7 +115,7 @@ def parts_of(talks: Sequence[Talk], seconds: Seconds) -> list[list[Talk]]:
 def source_key(talks: Sequence[Talk], folder: Path) -> str:
     """Return the key of the talks of a corpus: their content, and size and time of their audio."""
     lines = [manifest.encode(talk, folder=folder) for talk in talks]
-    return hashed([lines, [_state(talk.file) for talk in talks]])
+    return hashed([lines, [state_of(talk.file) for talk in talks]])
 
 
 def states_of(settings: Any) -> list[Any]:
@@ -137,7 +138,7 @@ def states_of(settings: Any) -> list[Any]:
         files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     except OSError:  # a text that is too long for a path
         return []
-    return [[os.path.relpath(file, path), state] for file in files if (state := _state(file))]
+    return [[os.path.relpath(file, path), state] for file in files if (state := state_of(file))]
 
 
 def hashed(value: Any) -> str:
@@ -146,10 +147,13 @@ def hashed(value: Any) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def _state(path: Path) -> list[int] | None:
-    """Return size and time of the last change of a file; None if it does not exist."""
+def state_of(path: Path) -> list[int] | None:
+    """Return size and time of the last change of a file, or of the archive that it lies in.
+
+    None: it does not exist.
+    """
     try:
-        state = path.stat()
+        state = (archive_of(path) or path).stat()
     except (OSError, ValueError):  # no file, or a text that is no path
         return None
     return [state.st_size, state.st_mtime_ns]

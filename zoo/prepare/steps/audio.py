@@ -15,6 +15,7 @@ from zoo.errors import FullDiskError, ZooError, check_choice
 from zoo.files import atomic_file
 from zoo.prepare.items import Item
 from zoo.prepare.steps.base import PlainStep
+from zoo.tar_members import archive_of
 from zoo.types import SAMPLE_RATE, Seconds
 
 # Seconds by which a talk or a segment may end after its audio, because a corpus has rounded times;
@@ -130,6 +131,8 @@ def _clipped(words: Sequence[Word], end: Seconds) -> tuple[Word, ...]:
 
 def _is_plain(talk: Talk) -> bool:
     """Return whether the talk is the whole of a file with 16 kHz and one channel."""
+    if archive_of(talk.file):
+        return False
     info = soundfile.info(talk.file)
     same = info.samplerate == SAMPLE_RATE and info.channels == 1
     return same and talk.offset == 0 and abs(talk.duration - info.duration) < OVERHANG

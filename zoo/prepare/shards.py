@@ -1,0 +1,108 @@
+"""Audio of a prepared split in tar archives (WebDataset), for trainings from object storage.
+
+Each talk has two members in an archive: its audio, and its line of the manifest as ``.json``.
+"""
+
+import io
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from zoo.data import manifest
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.files import atomic_file, write_text
+from zoo.parsing import parse_json
+from zoo.prepare.store import hashed, state_of
+from zoo.tar_members import SUFFIX, index_path, write_index
+
+MEGA = 10**6
+
+
+def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int) -> list[Talk]:
+    """Write the audio of talks to ``audio/<split>-<number>.tar``, and return talks that name it.
+
+    An archive whose talks and audio have not changed is kept.
+
+    Args:
+        talks: talks of the split.
+        folder: folder of the prepared corpus.
+        split: name of the split.
+        megabytes: an archive ends with the talk with which it has this much audio.
+    """
+    found: list[Talk] = []
+    for number, part in enumerate(_parts(talks, megabytes * MEGA)):
+        archive = folder / "audio" / f"{split}-{number:06d}{SUFFIX}"
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        named = [(talk, f"{_key(talk)}{talk.file.suffix}") for talk in part]
+        lines = [
+            manifest.encode(replace(talk, audio=Path(name)), folder=Path()) for talk, name in named
+        ]
+        content = hashed([lines, [state_of(talk.file) for talk in part]])
+        if not _is_written(archive, content):
+            index_path(archive).unlink(missing_ok=True)  # of the archive before
+            _write(archive, [talk.file for talk in part], [name for _, name in named], lines)
+            write_text(index_path(archive), write_index(archive, content))
+        found += [replace(talk, audio=archive / name) for talk, name in named]
+    return found
+
+
+def _parts(talks: Sequence[Talk], size: int) -> Iterator[list[Talk]]:
+    """Yield consecutive talks whose audio files have ``size`` bytes or more together."""
+    part: list[Talk] = []
+    filled = 0
+    for talk in talks:
+        part.append(talk)
+        filled += talk.file.stat().st_size
+        if filled >= size:
+            yield part
+            part, filled = [], 0
+    if part:
+        yield part
+
+
+def _key(talk: Talk) -> str:
+    """Return the name of a talk without folders and dots, which end a key of WebDataset."""
+    name = talk.name
+    for mark, code in (("%", "%25"), ("/", "%2F"), (".", "%2E")):
+        name = name.replace(mark, code)
+    return name
+
+
+def _is_written(archive: Path, content: str) -> bool:
+    """Return whether an archive is complete and was made from the same content."""
+    try:
+        index = parse_json(index_path(archive).read_text(encoding="utf-8"))
+        return bool(index["content"] == content and index["size"] == archive.stat().st_size)
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _write(
+    archive: Path, files: Sequence[Path], names: Sequence[str], lines: Sequence[str]
+) -> None:
+    """Write an archive, the same bytes for the same members.
+
+    Args:
+        archive: path of the archive.
+        files: audio files.
+        names: their names in the archive.
+        lines: lines of the manifest.
+
+    Raises:
+        ZooError: an audio file cannot be read.
+    """
+    with atomic_file(archive) as unfinished, tarfile.open(unfinished, "w") as file:
+        for path, name, line in zip(files, names, lines, strict=True):
+            try:
+                with path.open("rb") as audio:
+                    member = tarfile.TarInfo(name)
+                    member.size = path.stat().st_size
+                    file.addfile(member, audio)
+            except OSError as error:
+                raise ZooError(f"{path} cannot be written to {archive} ({error}).") from error
+            member = tarfile.TarInfo(f"{name.partition('.')[0]}.json")
+            content = line.encode()
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
