@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
+from zoo.backbones.common.causal.layers import fast_layers
 from zoo.backbones.common.step_records import StepRecords
-from zoo.streaming.stages import stage
 
 
 class CachedText(Protocol):
@@ -79,7 +79,6 @@ def batched(texts: Sequence[CachedText], new: int) -> KeyValueCache:
 class CausalBranches(Branches):
     """Search branches of a causal LM from ``causal.decoder.build_decoder``."""
 
-    @stage("prefill")
     def __init__(
         self,
         decoder: PreTrainedModel,
@@ -103,6 +102,7 @@ class CausalBranches(Branches):
                 no drafts.
         """
         self.decoder = decoder
+        self._layers = fast_layers(decoder)
         self.heads = heads
         self.recorded = recorded
         self._attention = StepRecords()
@@ -181,16 +181,20 @@ class CausalBranches(Branches):
             (streams, new, embedding) hidden states of the last layer.
         """
         self._cache.reserve(embeddings.shape[1])
-        mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)
+        mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)[:, None]
         recorder = None if self.heads is None else Recorder(self.heads, recorded)
-        hidden: Tensor = self.decoder.model(
-            inputs_embeds=embeddings,
-            attention_mask=mask[:, None],
-            position_ids=positions,
-            past_key_values=self._cache,
-            use_cache=True,
-            recorder=recorder,
-        ).last_hidden_state
+        hidden: Tensor
+        if self._layers is not None:
+            hidden = self._layers(embeddings, positions, mask, self._cache, recorder)
+        else:
+            hidden = self.decoder.model(
+                inputs_embeds=embeddings,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=self._cache,
+                use_cache=True,
+                recorder=recorder,
+            ).last_hidden_state
         if recorder is not None:
             self._attention.append(recorder.weights()[..., : self.prefix], self.live)
         self._cache.length += embeddings.shape[1]

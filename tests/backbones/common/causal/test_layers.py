@@ -1,0 +1,179 @@
+"""Layers with few operations equal Transformers' forward pass, on the same weights."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, inject_adapter_in_model
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from zoo.backbones.common.causal import branches as causal
+from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.causal.decoder import ATTENTION
+from zoo.backbones.common.causal.layers import fast_layers, side_by_side
+from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.search import SearchConfig, search
+
+MODELS = {
+    "llama": {},
+    "mistral": {"sliding_window": None},
+    "qwen2": {},
+    "qwen3": {"head_dim": 8},
+    "phi3": {"partial_rotary_factor": 0.5, "pad_token_id": 0},
+}
+
+
+def network(kind: str, dtype: torch.dtype = torch.float64, **fields: Any) -> PreTrainedModel:
+    """A random causal LM with two layers, four query heads and two key-value heads."""
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "vocab_size": 64}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = AutoConfig.for_model(kind, **(sizes | heads | MODELS[kind] | fields))
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" in name or "bias" in name:
+                weight.normal_(mean=1.0)
+    return model.eval()
+
+
+@torch.inference_mode()
+def decoded(model: PreTrainedModel, heads: Any = None) -> list[Tensor]:
+    """Scores of two streams with three beams after prompts and steps, and what is recorded."""
+    random = torch.Generator().manual_seed(0)
+    width = model.config.hidden_size
+    prompts = [torch.randn(n, width, generator=random).to(model.dtype) for n in (3, 7)]
+    empty = Prefilled(empty_cache(model))
+    turn = CausalBranches(model, [empty] * 2, prompts, heads=heads)
+    turn.fork(3)
+    found = [turn.log_probs]
+    for rows in ([0, 1, 2, 3, 4, 5], [1, 1, 0, 3, 5, 4], [2, 2, 2, 4, 3, 4]):
+        turn.step(torch.randint(64, (6,), generator=random), torch.tensor(rows))
+        found.append(turn.log_probs)
+    found += [turn.generated(4), turn.prefilled(1)]
+    return found if heads is None else [*found, turn.attention(4)]
+
+
+def assert_close(found: Sequence[Tensor], expected: Sequence[Tensor], atol: float = 2e-5) -> None:
+    """The default is wide because norms compute in float32."""
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=atol)
+
+
+def with_transformers(
+    model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch, heads: Any = None
+) -> list[Tensor]:
+    """``decoded`` by Transformers' forward pass."""
+    with monkeypatch.context() as patch:
+        patch.setattr(causal, "fast_layers", lambda _: None)
+        return decoded(model, heads)
+
+
+@pytest.mark.parametrize("heads", [None, {0: [1, 3], 1: None}], ids=["plain", "recorded"])
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 2e-5), (torch.float32, 1e-2)])
+@pytest.mark.parametrize("kind", MODELS)
+def test_all_kinds_equal_transformers(
+    kind: str, dtype: torch.dtype, atol: float, heads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = network(kind, dtype)
+    assert fast_layers(model) is not None
+    expected = with_transformers(model, monkeypatch, heads)
+    assert_close(decoded(model, heads), expected, atol)
+    assert_close(decoded(model, heads), expected, atol)  # the weights are side by side now
+
+
+def test_an_adapter_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network("llama")
+    plain = decoded(model)
+    targets = ["q_proj", "v_proj", "o_proj", "up_proj"]
+    inject_adapter_in_model(LoraConfig(r=2, target_modules=targets, init_lora_weights=False), model)
+    model.double()
+    found = decoded(model)
+    assert_close(found, with_transformers(model, monkeypatch))
+    assert (found[0] - plain[0]).abs().max() > 1e-3
+
+
+def test_a_layer_of_another_kind_runs_as_in_transformers() -> None:
+    model = network("llama")
+    model.model.layers[0] = nn.Identity()
+    assert fast_layers(model) is None
+
+
+def test_joined_weights_are_trained_moved_and_saved_as_before(tmp_path: Path) -> None:
+    model = network("llama")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    parameters = dict(model.named_parameters())
+    decoded(model)
+    attention = model.model.layers[0].self_attn
+    projections = [attention.q_proj, attention.k_proj, attention.v_proj]
+    blocks = {linear.weight.untyped_storage().data_ptr() for linear in projections}
+    assert len(blocks) == 1  # and no second copy
+    assert all(model.get_parameter(name) is value for name, value in parameters.items())
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    saved = load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(saved[name], value) for name, value in before.items())
+
+    # An optimiser's update in place and a move to another dtype are seen by the next search.
+    loss = model(torch.tensor([[1, 2, 3]])).logits.square().sum()
+    loss.backward()
+    torch.optim.SGD(model.parameters(), lr=0.01).step()
+    changed = decoded(model)
+    fresh = network("llama")
+    fresh.load_state_dict(model.state_dict())
+    assert_close(changed, decoded(fresh))
+    model.float().double()
+    assert_close(decoded(model), changed)
+
+
+def test_parts_of_a_larger_block_are_not_moved() -> None:
+    """As DeepSpeed and FSDP keep weights."""
+    block = torch.zeros(3 * 4 * 5)
+    weights = [nn.Parameter(part.view(4, 5)) for part in block.split(20)]
+    swapped = [weights[1], weights[0]]
+    places = [weight.data_ptr() for weight in swapped]
+    assert side_by_side(weights)
+    assert not side_by_side(swapped)
+    assert [weight.data_ptr() for weight in swapped] == places
+
+
+class Operations(TorchDispatchMode):
+    """Counts operations that are not views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, given: Any = (), options: Any = None
+    ) -> Any:
+        result = function(*given, **(options or {}))
+        blocks = {part.untyped_storage().data_ptr() for part in given if isinstance(part, Tensor)}
+        tensors = result if isinstance(result, list | tuple) else [result]
+        new = [
+            part
+            for part in tensors
+            if isinstance(part, Tensor) and part.untyped_storage().data_ptr() not in blocks
+        ]
+        self.count += bool(new) or function._schema.is_mutable
+        return result
+
+
+def test_a_greedy_token_takes_few_operations() -> None:
+    """Counted as the difference of two searches: with rules and bookkeeping, without the prompt."""
+    model = network("llama", torch.float32, num_hidden_layers=32)
+    prompt = torch.randn(40, 32)
+    config = SearchConfig(no_repeat_ngram=5, repetition_penalty=1.2)
+    counts = []
+    for limit in (4, 10):
+        with torch.inference_mode(), Operations() as operations:
+            turn = CausalBranches(model, [Prefilled(empty_cache(model))], [prompt])
+            context = Context([1, 2, 3, 4, 5, 6], [])
+            search(turn, config, contexts=[context], limits=[limit], ends=[-1], never=[9])
+        counts.append(operations.count)
+    per_token = (counts[1] - counts[0]) / 6
+    assert 32 * 10 < per_token <= 542

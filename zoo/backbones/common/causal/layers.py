@@ -1,0 +1,243 @@
+"""The layers of a Llama-shaped causal LM with few operations per decoded token.
+
+At small batch sizes, a decoding step is bound by the number of operations. Here one product gives
+queries, keys and values, one gives the two halves of the feed-forward layer, residuals are added by
+the products, and masks and rotary tables are prepared once per step. The weights are those of the
+Transformers module, which still trains and saves them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from zoo.backbones.common.branches import KeyValueCache
+from zoo.backbones.common.causal.decoder import Recorder
+
+KINDS = {  # layers that differ only in the names and the number of their products
+    f"{name}DecoderLayer"
+    for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "Phi3", "Phi4Multimodal", "Qwen2_5Omni")
+}
+
+Product = Callable[[Tensor], Tensor]
+
+
+def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
+    """Return the layers of a causal LM, for inference; None if it is not one of ``KINDS``."""
+    network: Any = decoder.model
+    if type(network.layers[0]).__name__ not in KINDS:
+        return None
+    # Older versions of Transformers combine the three positions of this LM in each layer.
+    omni = "Omni" in type(network).__name__
+    if omni and not hasattr(network.rotary_emb, "recomposition_frequencies"):
+        return None
+    return FastLayers(network)
+
+
+class FastLayers:
+    """Runs all layers and the last norm over new positions.
+
+    The products are prepared at construction, so an instance lives as long as one search.
+    """
+
+    def __init__(self, network: Any) -> None:
+        """Join the products of each layer.
+
+        Args:
+            network: Causal LM without its output layer, a module of Transformers.
+        """
+        self.rotary = network.rotary_emb
+        self.norm = network.norm
+        self.layers = [FastLayer(layer) for layer in network.layers]
+
+    def __call__(
+        self,
+        embeddings: Tensor,
+        positions: Tensor,
+        mask: Tensor,
+        cache: KeyValueCache,
+        recorder: Recorder | None,
+    ) -> Tensor:
+        """Run the layers and write keys and values to the cache.
+
+        Args:
+            embeddings: (streams, new, width).
+            positions: (streams, new) rotary positions.
+            mask: (streams, 1, new, keys) added to the scores.
+            cache: Keys and values of earlier positions.
+            recorder: Recorder of attention weights, or None.
+
+        Returns:
+            (streams, new, width) hidden states after the last norm.
+        """
+        cos, sin = self.rotary(embeddings, position_ids=positions)  # (streams, new, rotated)
+        half = sin.shape[-1] // 2
+        # rotate_half(x) * sin = roll(x) * signed sin
+        sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+        tables = cos[:, :, None], sin[:, :, None]  # (streams, new, 1, rotated)
+
+        # The query heads that share a key-value head are folded into one head with more positions.
+        groups = self.layers[0].groups
+        folded = mask if groups == 1 else mask.repeat(1, 1, groups, 1)
+        hidden = embeddings.flatten(0, 1)  # (streams x new, width)
+        for layer in self.layers:
+            hidden = layer(hidden, tables, mask, folded, cache, recorder)
+        return rms_norm(self.norm, hidden).view(embeddings.shape)
+
+
+class FastLayer:
+    """One layer: self-attention and feed-forward block, each after a norm."""
+
+    def __init__(self, layer: Any) -> None:
+        """Join the products of a Transformers layer."""
+        attention, mlp = layer.self_attn, layer.mlp
+        self.attention = attention
+        self.groups = int(attention.num_key_value_groups)
+        self.attention_norm = layer.input_layernorm
+        self.mlp_norm = layer.post_attention_layernorm
+        if hasattr(attention, "qkv_proj"):
+            self.qkv: Product = attention.qkv_proj
+        else:
+            self.qkv = joined([attention.q_proj, attention.k_proj, attention.v_proj])
+        if hasattr(mlp, "gate_up_proj"):
+            self.gate_up: Product = mlp.gate_up_proj
+        else:
+            self.gate_up = joined([mlp.gate_proj, mlp.up_proj])
+        self.activation = mlp.act_fn if hasattr(mlp, "act_fn") else mlp.activation_fn
+        self.down = mlp.down_proj
+
+    def __call__(
+        self,
+        hidden: Tensor,
+        tables: tuple[Tensor, Tensor],
+        mask: Tensor,
+        folded: Tensor,
+        cache: KeyValueCache,
+        recorder: Recorder | None,
+    ) -> Tensor:
+        """Return the hidden states after this layer.
+
+        Args:
+            hidden: (streams x new, width).
+            tables: Cosines and signed sines, (streams, new, 1, rotated) each.
+            mask: (streams, 1, new, keys) added to the scores.
+            folded: (streams, 1, groups x new, keys) the same mask for folded query heads.
+            cache: Keys and values, written in place.
+            recorder: Recorder of attention weights, or None.
+        """
+        attention = self.attention
+        streams, _, new, _ = mask.shape
+        qkv = self.qkv(rms_norm(self.attention_norm, hidden))
+        heads = qkv.view(streams, new, -1, attention.head_dim)
+        shared = heads.shape[2] // (self.groups + 2)  # heads of keys and of values
+        rotated = rotate(self._normed(heads[:, :, :-shared], shared), *tables).transpose(1, 2)
+        query, key = rotated[:, :-shared], rotated[:, -shared:]
+        layer = cast("int", attention.layer_idx)
+        keys, values = cache.update(key, heads[:, :, -shared:].transpose(1, 2), layer)
+        if recorder is not None:
+            recorder.record(layer, query, keys, mask, attention.scaling)
+        attended = F.scaled_dot_product_attention(
+            query.reshape(streams, shared, self.groups * new, -1),
+            keys,
+            values,
+            attn_mask=folded,
+            scale=attention.scaling,
+        )
+        attended = attended.view(query.shape).transpose(1, 2).reshape(len(hidden), -1)
+        hidden = added(hidden, attention.o_proj, attended)
+
+        gate, up = self.gate_up(rms_norm(self.mlp_norm, hidden)).chunk(2, dim=-1)
+        return added(hidden, self.down, self.activation(gate) * up)
+
+    def _normed(self, heads: Tensor, shared: int) -> Tensor:
+        """Apply the norms of query and key heads (streams, new, heads, size), where there are."""
+        if not hasattr(self.attention, "q_norm"):
+            return heads
+        query = rms_norm(self.attention.q_norm, heads[:, :, :-shared])
+        key = rms_norm(self.attention.k_norm, heads[:, :, -shared:])
+        return torch.cat([query, key], dim=2)
+
+
+def rms_norm(norm: Any, hidden: Tensor) -> Tensor:
+    """Apply an RMS norm of Transformers as one operation.
+
+    In float64, Transformers' own norm is used: it computes in float32, and comparisons in float64
+    are exact only if all forms of a network do.
+    """
+    if hidden.dtype == torch.float64:
+        return torch.as_tensor(norm(hidden))
+    return F.rms_norm(hidden, norm.weight.shape, norm.weight, norm.variance_epsilon)
+
+
+def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate heads to their positions.
+
+    Args:
+        heads: (streams, new, heads, size).
+        cos: (streams, new, 1, rotated) cosines; only the first elements of a head are rotated if
+            ``rotated`` is smaller than the size.
+        sin: (streams, new, 1, rotated) sines, the first half negated.
+    """
+    size = cos.shape[-1]
+    turned = heads[..., :size]
+    rotated = torch.addcmul(turned * cos, turned.roll(size // 2, dims=-1), sin)
+    if size == heads.shape[-1]:
+        return rotated
+    return torch.cat([rotated, heads[..., size:]], dim=-1)
+
+
+def added(hidden: Tensor, linear: nn.Module, inputs: Tensor) -> Tensor:
+    """Return ``hidden + linear(inputs)`` of (n, width) tensors."""
+    if type(linear) is nn.Linear and linear.bias is None:
+        return torch.addmm(hidden, inputs, linear.weight.T)
+    return torch.as_tensor(hidden + linear(inputs))
+
+
+def joined(linears: Sequence[nn.Module]) -> Product:
+    """Return one product for linear layers with the same input, outputs side by side.
+
+    Layers with adapters, and weights that a training strategy keeps elsewhere, are applied one by
+    one.
+    """
+    plain = [linear for linear in linears if type(linear) is nn.Linear]
+    if len(plain) < len(linears) or not side_by_side([linear.weight for linear in plain]):
+        return lambda inputs: torch.cat([linear(inputs) for linear in linears], dim=-1)
+    first = plain[0].weight
+    rows = sum(linear.out_features for linear in plain)
+    weight = first.detach().as_strided((rows, first.shape[1]), first.stride())
+    biases = [linear.bias.detach() for linear in plain if linear.bias is not None]
+    bias = torch.cat(biases) if biases else None
+    return lambda inputs: F.linear(inputs, weight, bias)
+
+
+def side_by_side(weights: Sequence[Tensor]) -> bool:
+    """Move weights of equal width behind each other in memory, without a second copy.
+
+    The parameters stay what they are: they become views of one block. Weights that are themselves
+    parts of a larger block belong to a training strategy and are not moved.
+
+    Returns:
+        Whether the weights are behind each other now.
+    """
+    plain = [w for w in weights if type(w.data) is Tensor and not w.is_inference()]
+    if len(plain) < len(weights) or not all(w.is_contiguous() for w in weights):
+        return False
+    first, *others = weights
+    ends = [weight.data_ptr() + weight.nbytes for weight in weights]
+    block = first.untyped_storage().data_ptr()
+    if all(
+        weight.data_ptr() == end and weight.untyped_storage().data_ptr() == block
+        for weight, end in zip(others, ends[:-1], strict=True)
+    ):
+        return True
+    if any(weight.untyped_storage().nbytes() != weight.nbytes for weight in weights):
+        return False
+    with torch.inference_mode(mode=False), torch.no_grad():
+        joined_weights = torch.cat([weight.data for weight in weights])
+        parts = joined_weights.split([len(weight) for weight in weights])
+        for weight, part in zip(weights, parts, strict=True):
+            weight.data = part
+    return True
