@@ -102,7 +102,9 @@ def test_an_answer_without_choices_is_an_error(connect: Connect, content: object
         complete(connect(ChatModel(refusals=[(200, content)])))
 
 
-def test_a_server_that_is_not_there_or_silent_is_an_error(connect: Connect) -> None:
+def test_a_server_that_is_not_there_or_silent_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy would answer instead
+        monkeypatch.setenv(name, "127.0.0.1")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
