@@ -122,6 +122,7 @@ def test_sizes_and_times_are_read() -> None:
     [
         (["--limit", "ten"], "needs a size such as 500MB or 10GB, not 'ten'"),
         (["--limit=-1GB"], "needs a size"),
+        (["--limit", "9" * 400], "needs a size"),
         (["--unused", "30"], "needs a time such as 12h, 30d or 4w, not '30'"),
         (["--remove", "encoded"], "has no 'encoded'; it has: .*encoded-bb"),
         (["--remove", "thesis"], "has no 'thesis'"),

@@ -4,6 +4,7 @@ The folder is ``$SIMULZOO_CACHE`` or ``~/.cache/simulzoo``. Everything in it can
 """
 
 import argparse
+import math
 import re
 import shutil
 import sys
@@ -146,9 +147,10 @@ def _remove(path: Path) -> bool:
 def parse_size(text: str) -> int:
     """Return the number of bytes of a text such as 500MB or 10GB. Raises ZooError for others."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE)
-    if match is None:
+    size = float(match[1]) * UNITS[match[2].upper()] if match else math.inf
+    if not math.isfinite(size):
         raise ZooError(f"--limit needs a size such as 500MB or 10GB, not {text!r}.")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    return int(size)
 
 
 def parse_span(text: str) -> float:

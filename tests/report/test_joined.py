@@ -131,3 +131,29 @@ def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert left.value.code == 2
     assert f"error: {empty} has no rows to report; resume" in capsys.readouterr().err
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--output", "file"], "The folder file cannot be created (File exists); choose another"),
+        (["--output", "file/below"], "The folder file/below cannot be created (Not a directory)"),
+        (["--minutes", "nan"], "zoo.report needs minutes of at least 0, not nan."),
+        (["comet_python=3", "runs are missing"], "runs are missing has no results.json"),
+        (None, "A report needs at least one run folder."),
+    ],
+)
+def test_wrong_options_are_sentences(
+    given: list[str] | None,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    run(tmp_path / "run", [row("a", 1.0)])
+    with pytest.raises(SystemExit) as left:
+        main(["comet=[]"] if given is None else ["run", *given])
+    assert left.value.code == 2
+    assert f"error: {sentence}" in capsys.readouterr().err

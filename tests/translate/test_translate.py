@@ -112,6 +112,7 @@ def test_a_speaking_system_writes_its_speech(start: Start, tmp_path: Path) -> No
         (("a folder", "system=replay"), "A recorded log has nothing to translate"),
         (("a folder", "speed=0"), "speed must be"),
         (("a folder", "latency=0"), "Knob m must be"),
+        (("a folder", "latency=abc"), "Knob m must be a whole number of at least 1, not 'abc'"),
     ],
 )
 def test_wrong_input_is_a_sentence_and_leaves_no_files(

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from zoo.errors import ZooError, shorten_list
+from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.files import explained_full_disk
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return score_table(rows)
 
     try:
+        check_numbers("zoo.report", least=0, minutes=given.minutes)
         places, models, python = comet_of(given.runs)
         scored = partial(runs_with_comet, names=models, python=python)
         with explained_full_disk(given.output):
@@ -155,18 +156,26 @@ def join(
     Raises:
         ZooError: a place has no results, or the folder is not empty.
     """
+    if not places:
+        raise ZooError("A report needs at least one run folder.")
     runs = find_runs(places)
     if not any(run.rows for run in runs):
         raise ZooError(
             f"{shorten_list(str(run.folder) for run in runs)} has no rows to report; resume the "
             "evaluation with resume=..., or name another run."
         )
-    if folder.exists() and any(folder.iterdir()):
+    if folder.is_dir() and any(folder.iterdir()):
         raise ZooError(f"{folder} is not empty; choose another folder with --output.")
-    if scored:
-        runs = list(scored(runs))
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ZooError(
+            f"The folder {folder} cannot be created ({error.strerror}); choose another one with "
+            "--output."
+        ) from error
+    try:
+        if scored:
+            runs = list(scored(runs))
         printed = _write(runs, folder, table=table, tested=tested)
     except BaseException:
         shutil.rmtree(folder)  # the folder was empty; a next start finds it so

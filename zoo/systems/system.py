@@ -1,5 +1,6 @@
 """What streams in an evaluation: a system of the zoo, or an agent of another tool."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,17 +35,23 @@ class Knob:
     values: Sequence[float] = ()
     least: float = 1
 
-    def check(self, value: float) -> None:
+    def check(self, value: object) -> None:
         """Check a value.
 
         Raises:
-            ZooError: The value is below ``least``, or fractional while all ``values`` are integers.
+            ZooError: The value is no finite number, below ``least``, or fractional while all
+                ``values`` are integers.
         """
         whole = all(isinstance(number, int) for number in self.values)
-        if value < self.least or (whole and not isinstance(value, int)):
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or (whole and not isinstance(value, int))
+            or not self.least <= value < math.inf
+        ):
             kind = "a whole number" if whole else "a number"
             raise ZooError(
-                f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}."
+                f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value!r}."
             )
 
 
