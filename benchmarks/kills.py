@@ -2,11 +2,13 @@
 
     python benchmarks/kills.py --kills 15              evaluate.py and train.py, two ranks each
     python benchmarks/kills.py --job evaluate --devices 1
+    python benchmarks/kills.py --job prepare --kills 10    python -m zoo.prepare
 
 A job runs once undisturbed. The same job then runs again: the whole process group is killed with
 SIGKILL after a random time, at least ``--kills`` times, and resumed each time. At the end the logs
 of the evaluation must be equal in everything except times of the clock, no finished talk may have
-been streamed twice, and the losses of the training must be equal. Exit code 1: they are not.
+been streamed twice, the losses of the training must be equal, and so must all files of the
+preparation. Exit code 1: they are not.
 """
 
 import csv
@@ -26,6 +28,7 @@ from typing import Any
 from rich.progress import track
 
 from harness import ROOT, parser_of, print_result, streams_without_clock
+from zoo.files import sha256
 
 EVALUATION = (
     "evaluation.talks=2",
@@ -50,7 +53,18 @@ TRAINING = (
     "device=cpu",
     "logger=csv",
 )
-JOBS = {"evaluate": EVALUATION, "train": TRAINING}
+PREPARATION = (
+    "data=minitalks",
+    "prepare.splits=[train]",
+    "prepare.talks=60",
+    "prepare.part_seconds=100",
+    "prepare.tar_megabytes=50",
+    "audio.copy=always",
+    "steps=[audio,words,alignment,trajectories,filters]",
+    "device=cpu",
+    "logger.mode=disabled",
+)
+JOBS = {"evaluate": EVALUATION, "train": TRAINING, "prepare": PREPARATION}
 START = 8.0  # seconds before which no kill is useful: imports
 LONGEST_DELAY = 0.8  # of the duration of the undisturbed job
 
@@ -58,7 +72,7 @@ LONGEST_DELAY = 0.8  # of the duration of the undisturbed job
 def main() -> None:
     """Run the jobs and compare."""
     parser = parser_of(__doc__, {"kills": (15, 2, "kills of each job"), "devices": (2, 2, "ranks")})
-    parser.add_argument("--job", choices=tuple(JOBS), action="append", help="default: both")
+    parser.add_argument("--job", choices=tuple(JOBS), action="append", help="default: all")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     given = parser.parse_args()
 
@@ -85,7 +99,7 @@ def check(
         moments: Source of the random moments.
     """
     undisturbed, disturbed = folder / "undisturbed", folder / "disturbed"
-    overrides = [*JOBS[job], f"trainer.devices={devices}"]
+    overrides = [*JOBS[job], *([] if job == "prepare" else [f"trainer.devices={devices}"])]
     start = time.perf_counter()
     if run(job, undisturbed, overrides) != 0:
         raise SystemExit(f"{job}.py failed; see its messages above.")
@@ -93,9 +107,9 @@ def check(
 
     for _ in track(range(kills), description=f"killing {job}.py"):
         seconds = moments.uniform(START, START + LONGEST_DELAY * duration)
-        if run(job, disturbed, [*overrides, *resume(disturbed)], seconds) == 0:
+        if run(job, disturbed, [*overrides, *resume(job, disturbed)], seconds) == 0:
             forget_last_steps(job, disturbed)
-    if run(job, disturbed, [*overrides, *resume(disturbed)]) != 0:
+    if run(job, disturbed, [*overrides, *resume(job, disturbed)]) != 0:
         raise SystemExit(f"{job}.py cannot be resumed; see its messages above.")
     return compare(job, undisturbed, disturbed) | {"kills": kills}
 
@@ -108,10 +122,16 @@ def run(
     Returns:
         The exit code; None if the job was killed.
     """
-    command = [sys.executable, str(ROOT / f"{job}.py"), *overrides, f"hydra.run.dir={folder}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if job == "prepare":
+        program = ["-m", "zoo.prepare", f"prepare.folder={folder}"]
+    else:
+        program = [str(ROOT / f"{job}.py"), f"hydra.run.dir={folder}"]
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, *program, *overrides],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         return process.wait(seconds)
@@ -121,8 +141,10 @@ def run(
         return None
 
 
-def resume(folder: Path) -> list[str]:
+def resume(job: str, folder: Path) -> list[str]:
     """Return the override that resumes a run; none if the run has nothing to resume."""
+    if job == "prepare":
+        return []  # the same command continues it
     resumable = (folder / "provenance.json").is_file() and (folder / "run.json").is_file()
     if (folder / "evaluate.log").exists() or (folder / "instances").exists():
         return [f"resume={folder}"] if resumable else start_again(folder)
@@ -142,10 +164,16 @@ def forget_last_steps(job: str, folder: Path) -> None:
         for log in folder.glob("instances/*/finished/rank*.jsonl"):
             lines = log.read_bytes().splitlines(keepends=True)
             log.write_bytes(b"".join(lines[: len(lines) // 2]))
+    if job == "prepare":
+        for part in list(folder.glob("work/*/*/*.jsonl"))[::2]:
+            part.unlink()
 
 
 def compare(job: str, undisturbed: Path, disturbed: Path) -> dict[str, Any]:
     """Return whether two runs of a job are equal, and what was done twice."""
+    if job == "prepare":
+        before, after = content(undisturbed), content(disturbed)
+        return {"equal": before == after and bool(before), "files": len(before)}
     if job == "train":
         first, second = losses(undisturbed), losses(disturbed)
         return {"equal": first == second and bool(first), "losses": len(first)}
@@ -160,6 +188,15 @@ def compare(job: str, undisturbed: Path, disturbed: Path) -> dict[str, Any]:
         "equal": first == second and bool(first) and twice == 0,
         "streams": len(first),
         "streamed_twice": twice,
+    }
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Return the hashes of all files of a prepared corpus."""
+    return {
+        path.relative_to(folder).as_posix(): sha256(path)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
     }
 
 
