@@ -32,6 +32,7 @@ def test_all_forms_and_the_lockstep_generate_the_same_tokens(
     assert facts["tokens_per_turn"] == 10
     assert facts["fast_speedup"] > 0
     assert facts["lockstep_speedup"] > 0
+    assert facts["useful_rows"] == 1  # three talks: each one leaves at once when it is finished
 
 
 def test_other_tokens_are_detected(
