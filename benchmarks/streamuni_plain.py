@@ -44,6 +44,9 @@ class PlainLoop(Backbone):
         self.words = Vocabulary(self.thinker.tokenizer, "word")
         self.limited = limits == "released"
 
+    def arrange(self) -> None:
+        """The weights stay as Transformers stores them."""
+
     @property
     def frame_samples(self) -> Samples:  # type: ignore[override]
         """As the thinker's."""

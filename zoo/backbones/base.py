@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from zoo.backbones.common.layout import arrange_linear
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.languages import Language, language
@@ -169,6 +170,10 @@ class Backbone(nn.Module, ABC):
 
     def load(self) -> None:
         """Create modules and read weights. Called once, by the system's ``configure_model``."""
+
+    def arrange(self) -> None:
+        """Choose the memory layout of the weights for streaming; values stay the same."""
+        arrange_linear(self)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the weights and files that ``load`` reads.

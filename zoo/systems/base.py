@@ -110,6 +110,7 @@ class StreamingSystem(System):
             self.knob = replace(knob, values=backbone.knob_values.get(knob.attribute, ()))
         self._loaded = False
         self._shared = False  # whether another system has loaded the backbone
+        self._arranged = False  # whether weights have the layout for streaming
         self.training_plan: TrainingPlan | None = None  # trainer.fit needs one
 
     def load(self) -> None:
@@ -159,6 +160,9 @@ class StreamingSystem(System):
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
         """Open a stream; see ``System``."""
+        if not self._arranged and self.training_plan is None:
+            self.backbone.arrange()
+            self._arranged = True
         session = Session(
             talk=talk,
             source_language=self.source_language,

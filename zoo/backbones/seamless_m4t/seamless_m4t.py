@@ -26,6 +26,7 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
 )
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.conformer import speed_up
 from zoo.backbones.seamless_m4t.encoder import (
     FRAME_SAMPLES,
     SUBSAMPLING,
@@ -81,6 +82,7 @@ class SpeechToTextParts:
         self.end = self.languages.end
         self.encoder = network.speech_encoder
         keep_exact_positions(self.encoder)
+        speed_up(self.encoder)
         self.decoder = Decoder(network.text_decoder, network.lm_head)
 
     def opening(self, session: Session, task: Task) -> list[int]:
