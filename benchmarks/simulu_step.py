@@ -2,9 +2,9 @@
 
 A step encodes the audio and decodes the text after a forced prefix, computes the text decoder's
 states, generates the units of the kept text and synthesises them. Forms that generate the same
-units differ in how they get the states: the zoo keeps the states of decoding and adds one position,
-the end of the text; a careful implementation encodes and forces the text once more; an
-implementation that calls Transformers' ``generate`` also decodes the text again and encodes twice.
+units differ in how they do it: one calls Transformers' ``generate`` (``simulu_generate.py``); a
+careful one computes as the zoo does, but encodes and forces the text once more for the states; the
+zoo keeps the states of decoding and adds one position, the end of the text.
 The network is the real class, randomly initialised in the chosen size, with fixed lengths, because
 random weights end texts anywhere. Times are of this process's CPU, forms in turn.
 """
@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from harness import parameters_millions, parser_of, print_result, print_table
-from zoo.backbones.base import Units, UnitSpeech
+from simulu_generate import Generate
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
@@ -32,7 +32,7 @@ from zoo.errors import ZooError, run_script
 from zoo.languages import language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Capability, Request, Seconds, SpeechChunk, Task
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Task
 
 SIZES = {
     "hidden": (512, 32, "width of encoder, text decoder and text-to-unit model"),
@@ -52,6 +52,56 @@ TEXT = "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schö
 StatesOf = Callable[[SeamlessM4TSpeech, SpeechRequest], Tensor]
 
 
+class Form(Protocol):
+    """One way to compute a step; the methods are called in this order."""
+
+    def decode(self, session: Session) -> None:
+        """Encode the audio and decode the text after the prefix."""
+
+    def states(self, session: Session) -> Tensor:
+        """Text decoder states (positions, width) of prefix, new text and its end."""
+
+    def units(self, states: Tensor, session: Session) -> Tensor:
+        """Units (n,) of the text."""
+
+    def wave(self, units: Tensor, session: Session) -> Tensor:
+        """Samples of units (n,)."""
+
+
+class Kept:
+    """The zoo's functions, with a choice of the states.
+
+    Args:
+        backbone: loaded backbone.
+        states_of: computes the states after decoding.
+    """
+
+    def __init__(self, backbone: SeamlessM4TSpeech, states_of: StatesOf) -> None:
+        self.backbone = backbone
+        self.states_of = states_of
+        self.hypothesis: Hypothesis | None = None
+
+    def decode(self, session: Session) -> None:
+        """See ``Form``."""
+        [self.hypothesis] = self.backbone.decode([session], [Request()], NEEDS)
+
+    def states(self, session: Session) -> Tensor:
+        """See ``Form``."""
+        assert self.hypothesis is not None
+        new = self.hypothesis.num_new_tokens
+        return self.states_of(self.backbone, SpeechRequest(session, self.hypothesis, new, ""))
+
+    def units(self, states: Tensor, session: Session) -> Tensor:
+        """See ``Form``."""
+        [units] = self.backbone.speaker.units([states], [session.target_language], layer=None)
+        return units.ids
+
+    def wave(self, units: Tensor, session: Session) -> Tensor:
+        """See ``Form``."""
+        [voiced] = self.backbone.vocode([units], session.target_language)
+        return voiced.samples
+
+
 def kept_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
     """The zoo's form: states of decoding, and one more position."""
     return backbone.fed([request], close=True)[0]
@@ -69,28 +119,15 @@ def forced_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor
     return texts.states(0, torch.empty(0, dtype=torch.long))
 
 
-def generated_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
-    """As ``generate``: decode the text again after the forced prefix, then force it."""
-    [memory] = encoder_memory(backbone, request.session)
-    prompt = [
-        *backbone.opening(request.session, Task.TRANSLATION),
-        *request.session.prefix_ids.tolist(),
-    ]
-    texts = EncoderDecoderBranches(backbone.decoder, [memory], [prompt], heads={})
-    for token in request.hypothesis.token_ids.tolist():
-        scores = texts.log_probs[0].clone()
-        scores[backbone.never] = -torch.inf
-        if int(scores.argmax()) != token:
-            raise ZooError("Decoding the text again gives different tokens.")
-        texts.step(torch.tensor([token]))
-    return forced_states(backbone, request)
-
-
-FORMS: dict[str, StatesOf] = {
-    "generate once more": generated_states,
-    "encoder and text decoder once more": forced_states,
-    "states kept = the zoo": kept_states,
-}
+def forms(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, Form]:
+    """All forms on the same weights; the zoo's arranges its own after they are copied."""
+    plain = Generate(backbone, new=options.new, units=options.units)
+    backbone.arrange()
+    return {
+        "Transformers' generate": plain,
+        "encoder and text decoder once more": Kept(backbone, forced_states),
+        "states kept = the zoo": Kept(backbone, kept_states),
+    }
 
 
 def encoder_memory(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
@@ -156,40 +193,40 @@ def noise_session(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step
 
 
 @torch.inference_mode()
-def timed_step(
-    backbone: SeamlessM4TSpeech, session: Session, states: StatesOf
-) -> tuple[list[Seconds], Units, UnitSpeech]:
-    """Seconds of each part of a step, its units and its speech."""
+def timed_step(form: Form, session: Session) -> tuple[list[Seconds], Tensor]:
+    """Seconds of each part of a step, and its units (n,)."""
     marks = [time.process_time()]
-    [hypothesis] = backbone.decode([session], [Request()], NEEDS)
+    form.decode(session)
     marks.append(time.process_time())
-    fed = states(backbone, SpeechRequest(session, hypothesis, hypothesis.num_new_tokens, ""))
+    states = form.states(session)
     marks.append(time.process_time())
-    [units] = backbone.speaker.units([fed], [session.target_language], layer=None)
+    units = form.units(states, session)
     marks.append(time.process_time())
-    [voiced] = backbone.vocode([units.ids], session.target_language)
+    form.wave(units, session)
     marks.append(time.process_time())
-    return [end - start for start, end in pairwise(marks)], units, voiced
+    return [end - start for start, end in pairwise(marks)], units
 
 
-def compare(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, list[Seconds]]:
+def compare(
+    found: dict[str, Form], backbone: SeamlessM4TSpeech, options: argparse.Namespace
+) -> dict[str, list[Seconds]]:
     """Median seconds of each part, by form.
 
     Raises ZooError if two forms generate different units.
     """
-    seconds: dict[str, list[list[Seconds]]] = {name: [] for name in FORMS}
+    seconds: dict[str, list[list[Seconds]]] = {name: [] for name in found}
     for step in range(options.steps + 1):
         generated = set()
-        for name, states in FORMS.items():
-            parts, units, _ = timed_step(backbone, noise_session(backbone, options, step), states)
-            generated.add(tuple(units.ids.tolist()))
+        for name, form in found.items():
+            parts, units = timed_step(form, noise_session(backbone, options, step))
+            generated.add(tuple(units.tolist()))
             if step:  # the first one warms up
                 seconds[name].append(parts)
         if len(generated) > 1:
             raise ZooError(f"The forms generate different units in step {step}.")
     return {
-        name: [statistics.median(part) for part in zip(*found, strict=True)]
-        for name, found in seconds.items()
+        name: [statistics.median(part) for part in zip(*measured, strict=True)]
+        for name, measured in seconds.items()
     }
 
 
@@ -197,20 +234,20 @@ def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
     """Milliseconds per form, and the zoo's speedup with and without units and wave."""
     totals = {name: sum(parts) for name, parts in found.items()}
     texts = {name: parts[0] + parts[1] for name, parts in found.items()}
-    naive, ours = next(iter(FORMS)), list(FORMS)[-1]
+    naive, *_, ours = found
     return {
         "ms": {
             name: {part: round(1000 * value, 1) for part, value in zip(PARTS, parts, strict=True)}
             for name, parts in found.items()
         },
-        "faster": round(totals[naive] / totals[ours], 2),
-        "faster_without_units_and_wave": round(texts[naive] / texts[ours], 2),
+        "step_speedup": round(totals[naive] / totals[ours], 2),
+        "text_speedup": round(texts[naive] / texts[ours], 2),
     }
 
 
 def print_forms(found: dict[str, list[Seconds]]) -> None:
     """A row per form."""
-    slowest = sum(found[next(iter(FORMS))])
+    slowest = sum(next(iter(found.values())))
     rows = [
         (
             name,
@@ -237,7 +274,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         backbone = network(options, Path(folder))
-    found = compare(backbone, options)
+    found = compare(forms(backbone, options), backbone, options)
     print_forms(found)
     settings = {name: getattr(options, name) for name in SIZES}
     size = {"parameters_millions": parameters_millions(backbone)}

@@ -267,7 +267,8 @@ def main() -> None:
     numbers = facts(pairs)
     print_searches(numbers)
     settings = {name: getattr(options, name) for name in ("chunk_ms", "frames", "words", "threads")}
-    print_result("streamatt_step", {"parameters_millions": size}, settings, numbers)
+    ratios = {f"{name.split()[0]}_speedup": row.pop("speedup") for name, row in numbers.items()}
+    print_result("streamatt_step", {"parameters_millions": size}, settings, numbers, ratios)
 
 
 if __name__ == "__main__":

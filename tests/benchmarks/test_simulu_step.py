@@ -3,12 +3,12 @@
 import json
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.streaming.session import SpeechRequest
 
 TINY = ["--small", "--seconds", "1", "--prefix", "3", "--new", "3", "--units", "5", "--steps", "1"]
 
@@ -19,7 +19,8 @@ def test_it_runs(
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY])
     script.main()
     facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert list(facts["ms"]) == list(script.FORMS)
+    assert list(facts["ms"])[-1] == "states kept = the zoo"
+    assert {"step_speedup", "text_speedup"} < set(facts)
     assert (facts["units"], facts["unit_layers"]) == (5, 1)
     assert all(set(parts) == set(script.PARTS) for parts in facts["ms"].values())
     states = [parts["states"] for parts in facts["ms"].values()]
@@ -29,10 +30,15 @@ def test_it_runs(
 def test_a_form_with_other_units_is_detected(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(backbone: object, write: SpeechRequest) -> Tensor:
-        return script.kept_states(backbone, write)[:-1]
+    right = script.forms
 
-    monkeypatch.setitem(script.FORMS, "wrong", wrong)
+    def with_wrong(backbone: Any, options: Any) -> Any:
+        def wrong(backbone: Any, request: Any) -> Tensor:
+            return script.kept_states(backbone, request)[:-1]
+
+        return right(backbone, options) | {"wrong": script.Kept(backbone, wrong)}
+
+    monkeypatch.setattr(script, "forms", with_wrong)
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY, "--units", "30"])
     with pytest.raises(ZooError, match="generate different units"):
         script.main()

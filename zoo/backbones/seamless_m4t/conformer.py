@@ -43,14 +43,15 @@ def _applies(hidden: Tensor, mask: Tensor | None) -> bool:
     )
 
 
-class FastConvolution(SeamlessM4TConformerConvolutionModule):  # type: ignore[misc]
+class FastConvolution(SeamlessM4TConformerConvolutionModule):
     """The convolution module, with batch normalisation inside the depthwise convolution."""
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Transform hidden states (batch, frames, width)."""
-        norm = self.batch_norm
+        norm: Any = self.batch_norm
         if norm.training or not _applies(hidden_states, attention_mask):
-            return torch.as_tensor(super().forward(hidden_states, attention_mask=attention_mask))
+            forward: Any = super().forward
+            return torch.as_tensor(forward(hidden_states, attention_mask=attention_mask))
         scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
         kernel = self.depthwise_conv.weight * scale[:, None, None]  # (width, 1, size)
         shift = norm.bias - norm.running_mean * scale
@@ -66,7 +67,7 @@ class FastConvolution(SeamlessM4TConformerConvolutionModule):  # type: ignore[mi
         return F.linear(activated, self.pointwise_conv2.weight[:, :, 0])
 
 
-class FastAttention(SeamlessM4TConformerSelfAttention):  # type: ignore[misc]
+class FastAttention(SeamlessM4TConformerSelfAttention):
     """The self-attention with relative positions, which are projected once."""
 
     def forward(
@@ -109,7 +110,8 @@ class FastAttention(SeamlessM4TConformerSelfAttention):  # type: ignore[misc]
 
     def _split(self, hidden: Tensor) -> Tensor:
         """Reshape (batch, frames, width) to (batch, heads, frames, head size)."""
-        return hidden.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        heads: Tensor = hidden.unflatten(2, (self.num_heads, -1))
+        return heads.transpose(1, 2)
 
     def _projected(self, positions: Tensor) -> Tensor:
         """Project relative positions, or take the projection of an earlier call.
