@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.common.layout import arrange_linear
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.languages import Language, language
+from zoo.layout import arrange_linear
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 

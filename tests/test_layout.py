@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from zoo.backbones.common.layout import arrange_linear
+from zoo.layout import arrange_linear
 
 
 def test_weights_are_stored_by_column_with_the_same_values() -> None:
