@@ -95,7 +95,8 @@ def measure(command: Sequence[str], limit: float) -> Outcome:
             command, capture_output=True, text=True, timeout=limit, check=False, cwd=ROOT
         )
     except subprocess.TimeoutExpired:
-        return Outcome(skipped=f"took more than {limit / MINUTE:g} minutes", failed=True)
+        reason = f"took more than {limit / MINUTE:g} minutes"
+        return Outcome(skipped=reason, failed=True, seconds=limit)
     except OSError as error:
         return Outcome(skipped=f"{command[0]} cannot be started ({error.strerror})", failed=True)
     seconds = time.monotonic() - start
