@@ -55,6 +55,7 @@ def overrides(rest: str) -> list[str]:
     """The overrides of a command line: the first choice of each sweep, a value per placeholder."""
     words = shlex.split(PLACEHOLDER.sub("placeholder", rest).replace("...", ""))
     given = [word for word in words if "=" in word and not word.startswith("-")]
+    given = [re.sub(r"=choice\((\[.*?\]|[^,]*).*\)$", r"=\1", word) for word in given]
     swept = "-m" in words or "--multirun" in words
     return [re.sub(r"=([^\[{]*?),.*", r"=\1", word) if swept else word for word in given]
 
