@@ -15,9 +15,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.causal.layers import fast_layers, side_by_side
+from zoo.backbones.common.causal.layers import fast_layers, joined, side_by_side
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.search import SearchConfig, search
+from zoo.layout import arrange_linear
 
 MODELS = {
     "llama": {},
@@ -141,6 +142,20 @@ def test_parts_of_a_larger_block_are_not_moved() -> None:
     assert [weight.data_ptr() for weight in swapped] == places
 
 
+def test_weights_by_column_are_joined() -> None:
+    linears = [nn.Linear(5, 4, bias=False), nn.Linear(5, 3, bias=False)]
+    values = [linear.weight.detach().clone() for linear in linears]
+    for linear in linears:
+        arrange_linear(linear)
+    inputs = torch.randn(2, 5)
+    product = joined(linears)
+    assert side_by_side([linear.weight for linear in linears])
+    assert len({linear.weight.untyped_storage().data_ptr() for linear in linears}) == 1
+    assert linears[0].weight.stride() == linears[1].weight.stride() == (1, 7)
+    assert all(torch.equal(one.weight, value) for one, value in zip(linears, values, strict=True))
+    assert_close(product(inputs), torch.cat([linear(inputs) for linear in linears], dim=1))
+
+
 class Operations(TorchDispatchMode):
     """Counts operations that are not views."""
 
@@ -163,9 +178,12 @@ class Operations(TorchDispatchMode):
         return result
 
 
-def test_a_greedy_token_takes_few_operations() -> None:
+@pytest.mark.parametrize("is_arranged", [False, True])
+def test_a_greedy_token_takes_few_operations(is_arranged: bool) -> None:
     """Counted as the difference of two searches: with rules and bookkeeping, without the prompt."""
     model = network("llama", torch.float32, num_hidden_layers=32)
+    if is_arranged:
+        arrange_linear(model)
     prompt = torch.randn(40, 32)
     config = SearchConfig(no_repeat_ngram=5, repetition_penalty=1.2)
     counts = []

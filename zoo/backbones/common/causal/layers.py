@@ -214,30 +214,47 @@ def joined(linears: Sequence[nn.Module]) -> Product:
 
 
 def side_by_side(weights: Sequence[Tensor]) -> bool:
-    """Move weights of equal width behind each other in memory, without a second copy.
+    """Move weights of equal width next to each other in memory, without a second copy.
 
-    The parameters stay what they are: they become views of one block. Weights that are themselves
-    parts of a larger block belong to a training strategy and are not moved.
+    The parameters stay what they are: they become views of one block, which is stored by row or by
+    column as they are (``zoo.layout``). Weights that are themselves parts of a larger block belong
+    to a training strategy and are not moved.
 
     Returns:
-        Whether the weights are behind each other now.
+        Whether the weights are one block now.
     """
-    plain = [w for w in weights if type(w.data) is Tensor and not w.is_inference()]
-    if len(plain) < len(weights) or not all(w.is_contiguous() for w in weights):
+    if any(type(weight.data) is not Tensor or weight.is_inference() for weight in weights):
         return False
-    first, *others = weights
-    ends = [weight.data_ptr() + weight.nbytes for weight in weights]
-    block = first.untyped_storage().data_ptr()
-    if all(
-        weight.data_ptr() == end and weight.untyped_storage().data_ptr() == block
-        for weight, end in zip(others, ends[:-1], strict=True)
-    ):
+    if _is_one_block(weights):
         return True
+    by_row = all(weight.is_contiguous() for weight in weights)
+    by_column = all(weight.T.is_contiguous() for weight in weights)
+    if not (by_row or by_column):
+        return False
     if any(weight.untyped_storage().nbytes() != weight.nbytes for weight in weights):
         return False
     with torch.inference_mode(mode=False), torch.no_grad():
-        joined_weights = torch.cat([weight.data for weight in weights])
-        parts = joined_weights.split([len(weight) for weight in weights])
+        if by_row:
+            block = torch.cat([weight.data for weight in weights])
+        else:
+            block = torch.cat([weight.data.T for weight in weights], dim=1).T
+        parts = block.split([len(weight) for weight in weights])
         for weight, part in zip(weights, parts, strict=True):
             weight.data = part
+    return True
+
+
+def _is_one_block(weights: Sequence[Tensor]) -> bool:
+    """Return whether each weight continues the previous one, by row or by column."""
+    first = weights[0]
+    rows = sum(len(weight) for weight in weights)
+    if first.stride() not in ((first.shape[1], 1), (1, rows)):
+        return False
+    block, place = first.untyped_storage().data_ptr(), first.storage_offset()
+    for weight in weights:
+        if weight.untyped_storage().data_ptr() != block or weight.stride() != first.stride():
+            return False
+        if weight.storage_offset() != place:
+            return False
+        place += len(weight) * weight.stride(0)
     return True
