@@ -182,6 +182,18 @@ def test_alignment_imports_no_training_and_no_evaluation() -> None:
     ] == []
 
 
+def test_translators_of_texts_import_no_family_of_backbones() -> None:
+    allowed = {
+        *(*CONTRACT, "zoo.alignment.base", "zoo.translators", "zoo.backbones.base"),
+        *("zoo.backbones.common.pretrained", "zoo.backbones.common.text"),
+    }
+    assert [
+        (file, name)
+        for file, name in imports("zoo/translators")
+        if within(name, {"zoo"}) and not within(name, allowed)
+    ] == []
+
+
 def test_a_preparation_imports_no_system_and_is_imported_by_its_command_alone() -> None:
     others = {"zoo.backbones", "zoo.systems", "zoo.policies", "zoo.history", "zoo.training"}
     assert [(file, name) for file, name in imports("zoo/prepare") if within(name, others)] == []

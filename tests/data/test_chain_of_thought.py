@@ -329,6 +329,30 @@ def test_only_partial_examples_need_a_word_alignment() -> None:
         draw(talks=(talk,), mixture={"partial": 1.0})
 
 
+def test_partial_examples_can_have_translations_of_prefixes() -> None:
+    def translated(one: Segment) -> Segment:
+        name = one.source[0]
+        prefixes = (f"{name}1", f"{name}2")
+        return replace(one, targets={"de": Target(f"{name}3", prefixes=prefixes)})
+
+    talk = replace(TALK, segments=tuple(map(translated, TALK.segments)))
+    options = {**PREFIXES, "mixture": {"partial": 1.0}, "partial_translations": "prefixes"}
+    counts = set()
+    for batch in draw(talks=(talk,), **options):
+        for example in batch:
+            ended = [
+                (s.source[0], sum(word.end <= example.end + 1e-6 for word in s.words))
+                for s in begun_segments(example)
+            ]
+            assert example.translation == " ".join(f"{name}{count}" for name, count in ended)
+            counts |= {count for _, count in ended}
+    assert counts == {1, 2, 3}
+    with pytest.raises(ZooError, match=r"'p0 p1, p2\.' has 0 of the 2 German translations of its"):
+        draw(**options)
+    with pytest.raises(ZooError, match="Unknown partial_translations 'words'; choose one of: alig"):
+        SpeechChainOfThoughtConfig(partial_translations="words")  # type: ignore[arg-type]
+
+
 def test_transcripts_have_the_spelling_of_the_corpus() -> None:
     """An aligner's words have neither case nor punctuation; sentence ends must stay visible."""
     aligned = tuple(

@@ -19,7 +19,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def good() -> dict[str, Any]:
-    target = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (1,)), ((0, 1), ()))
+    target = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (1,)), ((0, 1), ()), ("Gute",))
     words = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
     segments = (Segment(1, 0.75, "Good cat.", words, {"de": target}), Segment(2.0, 0.5, ""))
     talk = Talk("t-0", Path("/a/b.wav"), 3.5, "en", segments, labels={"phonemes": words})
@@ -70,6 +70,14 @@ SHAPES: dict[str, tuple[Change, str]] = {
     "an alignment of numbers": (
         lambda item: first(item)["targets"]["de"].update(alignment=[0, 1]),
         r"alignment\[0\] is 0, not a list",
+    ),
+    "a prefix without translation": (
+        lambda item: first(item)["targets"]["de"].update(prefixes=[""]),
+        r"prefixes\[0\] is '', not a non-empty text",
+    ),
+    "prefixes that are one text": (
+        lambda item: first(item)["targets"]["de"].update(prefixes="Eine"),
+        r"prefixes is 'Eine', not a list",
     ),
     "a target word that is null": (
         lambda item: first(item)["targets"]["de"].update(words=[None, "a"]),

@@ -26,6 +26,7 @@ from zoo.types import SAMPLE_RATE, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+PartialTranslations = Literal["alignment", "prefixes"]
 GRID: Seconds = 0.08  # durations are multiples of it, so that all speech LLMs have whole frames
 CLOSE: Seconds = 1e-6  # times that differ by less are equal
 PUNCTUATION = re.compile(r"\W+$")  # punctuation at the end of a word
@@ -88,6 +89,10 @@ class SpeechChainOfThoughtConfig(Sampling):
         sentences: shares of the audio with one, two, three and more consecutive sentences.
         max_seconds: maximum duration of an example.
         silence: maximum seconds before and after the sentences. Other sentences are left out.
+        partial_translations: translation of the words so far in an example of the kind
+            ``partial``. ``alignment``: the beginning of the translation, by the word alignment.
+            ``prefixes``: a translation of these words alone, as the step ``prefixes`` of
+            ``zoo.prepare`` generates them (StreamUni, appendix C).
         missing: maximum share of the first word that is cut off.
         reach: maximum seconds of the next sentence at the end of an example.
         settled: seconds between the end of a word and the time from which on the transcript has the
@@ -107,11 +112,15 @@ class SpeechChainOfThoughtConfig(Sampling):
     reach: Seconds = 0.0
     settled: Seconds = 0.0
     off_grid: float = 1.0
+    partial_translations: PartialTranslations = "alignment"
 
     def __post_init__(self) -> None:
         """Raise ZooError for an unknown kind, invalid shares and negative times."""
         for kind in (*self.mixture, *self.hours):
             check_choice("kind of chain of thought", kind, KINDS)
+        check_choice(
+            "partial_translations", self.partial_translations, get_args(PartialTranslations)
+        )
         for name, shares in (
             ("mixture", tuple(self.mixture.values())),
             ("sentences", tuple(self.sentences)),
@@ -162,7 +171,7 @@ class SpeechChainsOfThought(Sampler):
 
     Args:
         talks: talks; the kind ``streaming`` needs word times, the kind ``partial`` needs word
-            alignments, too.
+            alignments or translations of prefixes, too.
         target: target language.
         config: options of the examples.
         chunk_seconds: duration of one chunk of the streaming system, in seconds.
@@ -185,8 +194,10 @@ class SpeechChainsOfThought(Sampler):
         self.chunk_seconds = chunk_seconds
         self.talks = [talk for talk in talks if talk.segments]
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
-        for segment in decoded_segments(self.talks):
-            self._check_segment(segment)
+        self._by_prefixes = config.partial_translations == "prefixes"
+        for talk in self.talks:
+            for segment in decoded_segments([talk]):
+                self._check_segment(segment, language_of(talk.source_language))
 
         self._ranges = self._divide_sentences()
         self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
@@ -198,15 +209,29 @@ class SpeechChainsOfThought(Sampler):
                     self._shares[kind, count] = config.mixture[kind] * share / total
                     self._windows[kind, count] = self._find_windows(kind, count)
 
-    def _check_segment(self, segment: Segment) -> None:
-        """Raise ZooError if a segment lacks a translation, or needed word times or alignments."""
-        if "partial" in self._kinds or self.target.code not in segment.targets:
+    def _check_segment(self, segment: Segment, source: Language) -> None:
+        """Raise ZooError if a segment lacks what the kinds of examples need."""
+        aligned = "partial" in self._kinds and not self._by_prefixes
+        if aligned or self.target.code not in segment.targets:
             emission_times(segment, self.target.code)  # raises ZooError with the reason
+        elif "partial" in self._kinds:
+            self._check_prefixes(segment, source)
         elif "streaming" in self._kinds and not segment.words:
             raise ZooError(
                 f"Segment {segment.source!r} lacks word times, which streaming chains of thought "
                 "need; align the corpus first, or train on non-streaming ones alone "
                 "(mixture.streaming=0)."
+            )
+
+    def _check_prefixes(self, segment: Segment, source: Language) -> None:
+        """Raise ZooError if a segment lacks translations of its prefixes."""
+        found = len(segment.targets[self.target.code].prefixes)
+        needed = len(transcript_words(segment, source)) - 1
+        if not segment.words or found != needed:
+            raise ZooError(
+                f"Segment {segment.source!r} has {found} of the {needed} {self.target.name} "
+                "translations of its prefixes that partial_translations=prefixes needs; prepare "
+                "the corpus with the step prefixes of zoo.prepare."
             )
 
     def _divide_sentences(self) -> dict[Kind, tuple[Seconds, Seconds]]:
@@ -318,16 +343,18 @@ class SpeechChainsOfThought(Sampler):
         words: list[str] = []
         translations: list[str] = []
         for segment in segments:
-            complete = [
-                word for word in transcript_words(segment, source) if word.end <= end + CLOSE
-            ]
+            every = transcript_words(segment, source)
+            complete = [word for word in every if word.end <= end + CLOSE]
             if not complete:
                 break
             words += [word.text for word in complete]
             if complete[-1].end + self.config.settled > end + CLOSE:
                 words[-1] = PUNCTUATION.sub("", words[-1]) or words[-1]
-            if kind == "streaming":
-                translations.append(segment.targets[self.target.code].text)
+            target = segment.targets[self.target.code]
+            if kind == "streaming" or (self._by_prefixes and len(complete) == len(every)):
+                translations.append(target.text)
+            elif self._by_prefixes:
+                translations.append(target.prefixes[len(complete) - 1])
             else:
                 timed = emission_times(segment, self.target.code)
                 translations.append(

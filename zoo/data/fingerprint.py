@@ -44,9 +44,12 @@ def talk_hash(talk: Talk) -> str:
 
 
 def targets_content(targets: Mapping[str, Target]) -> dict[str, list[Any]]:
-    """Return text, words, alignment and needed words of every translation, for JSON."""
+    """Return text, words, alignment, needed words and any prefixes of translations, for JSON."""
     return {
-        code: [target.text, target.words, target.alignment, target.needs]
+        code: [
+            *(target.text, target.words, target.alignment, target.needs),
+            *([target.prefixes] if target.prefixes else []),
+        ]
         for code, target in targets.items()
     }
 

@@ -143,16 +143,19 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "duration": segment.duration,
         "source": segment.source,
         "words": _words(segment.words),
-        "targets": {
-            code: {
-                "text": target.text,
-                "words": target.words,
-                "alignment": target.alignment,
-                "needs": target.needs,
-            }
-            for code, target in segment.targets.items()
-        },
+        "targets": {code: _target(target) for code, target in segment.targets.items()},
         **unusable,
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    prefixes = {"prefixes": target.prefixes} if target.prefixes else {}
+    return {
+        "text": target.text,
+        "words": target.words,
+        "alignment": target.alignment,
+        "needs": target.needs,
+        **prefixes,
     }
 
 
@@ -163,6 +166,7 @@ def _read_segment(item: dict[str, Any]) -> Segment:
             words=tuple(target["words"]),
             alignment=tuple(map(tuple, target["alignment"])),
             needs=tuple(map(tuple, target["needs"])),
+            prefixes=tuple(target.get("prefixes", ())),  # only written if there are any
         )
         for code, target in item["targets"].items()
     }

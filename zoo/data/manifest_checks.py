@@ -92,10 +92,12 @@ def _check_target(target: Any, where: str, *, sources: int) -> None:
         where: its place in the talk.
         sources: number of source words.
     """
-    _check_keys(target, TARGET, where)
+    _check_keys(target, TARGET, where, optional="prefixes")
     _check_text(target["text"], f"{where}.text")
     for place, word in enumerate(_list(target["words"], f"{where}.words")):
         _check_text(word, f"{where}.words[{place}]")
+    for place, prefix in enumerate(_list(target.get("prefixes", []), f"{where}.prefixes")):
+        _check_text(prefix, f"{where}.prefixes[{place}]", empty=False)
     for key in ("alignment", "needs"):
         indices = _list(target[key], f"{where}.{key}")
         if indices and len(indices) != len(target["words"]):

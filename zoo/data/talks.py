@@ -37,12 +37,15 @@ class Target:
             for an unaligned word.
         needs: for each of ``words``, the indices of the source words without which it cannot be
             determined. The indices may include words that are not necessary. Empty if unknown.
+        prefixes: translations of the first word of the transcript, of its first two words and so
+            on, without the whole transcript; empty if there are none.
     """
 
     text: str
     words: tuple[str, ...] = ()
     alignment: tuple[tuple[int, ...], ...] = ()
     needs: tuple[tuple[int, ...], ...] = ()
+    prefixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

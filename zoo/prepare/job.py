@@ -25,6 +25,7 @@ from zoo.prepare.steps.audio import Audio
 from zoo.prepare.steps.base import Step
 from zoo.prepare.steps.estimation import Estimation
 from zoo.prepare.steps.filters import Filtering
+from zoo.prepare.steps.prefixes import Prefixes
 from zoo.prepare.steps.recognition import Recognition
 from zoo.prepare.steps.trajectories import Trajectories
 from zoo.prepare.steps.words import Words
@@ -146,6 +147,7 @@ def stages_of(cfg: Config, audio_folder: Path) -> list[Stage]:
     makers: dict[str, tuple[Any, Any]] = {
         "audio": (cfg.audio, lambda settings: Audio(settings, audio_folder)),
         "words": (cfg.word_times, Words),
+        "prefixes": (cfg.prefixes, Prefixes),
         "alignment": (cfg.word_alignment, Alignment),
         "trajectories": (None, lambda _: Trajectories()),
         "recognition": (cfg.recogniser, Recognition),

@@ -7,7 +7,7 @@ from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.types import Seconds
 
 STEPS = (
-    *("audio", "words", "alignment", "trajectories"),
+    *("audio", "words", "prefixes", "alignment", "trajectories"),
     *("recognition", "estimation", "filters", "card"),
 )
 

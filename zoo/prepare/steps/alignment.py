@@ -68,8 +68,11 @@ class Alignment:
                     pairs.append(_pair(segment, item.talk.source_language, code))
         found = aligner.align(pairs)
         return {
-            (number, place, code): Target(
-                items[number].talk.segments[place].targets[code].text, tuple(pair[1]), links
+            (number, place, code): replace(
+                items[number].talk.segments[place].targets[code],
+                words=tuple(pair[1]),
+                alignment=links,
+                needs=(),
             )
             for (number, place, _), pair, links in zip(places, pairs, found, strict=True)
         }

@@ -91,15 +91,16 @@ class Words:
 
 
 def _with_words(segment: Segment, found: TimedWords) -> Segment:
-    """Return a segment with words; alignments to other words than these are dropped.
+    """Return a segment with words.
 
-    Case and punctuation do not make another word.
+    Alignments to other words than these, and translations of their prefixes, are dropped. Case and
+    punctuation do not make another word.
     """
     old, new = ([_letters(word) for word in words] for words in (segment.words, found.words))
     if old == new:
         return replace(segment, words=found.words)
     targets = {
-        code: replace(target, words=(), alignment=(), needs=())
+        code: replace(target, words=(), alignment=(), needs=(), prefixes=())
         for code, target in segment.targets.items()
     }
     return replace(segment, words=found.words, targets=targets)

@@ -1,0 +1,98 @@
+"""Translations of the prefixes of transcripts, for training on cut sentences."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zoo.data.talks import Segment
+from zoo.data.word_times import transcript_words
+from zoo.languages import Language, language
+from zoo.prepare.items import Item, Notes
+from zoo.translators.base import Translator
+
+if TYPE_CHECKING:
+    import torch
+
+REASON = "prefix translations"
+Place = tuple[int, int]  # of a segment: item, segment
+
+
+class Prefixes:
+    """Translates each prefix of the transcript of a usable segment by itself.
+
+    The prefixes are those of whole words. The whole transcript has the translation of the corpus. A
+    segment with a prefix without translation gets a reason.
+
+    Args:
+        translator: translator of the prefixes.
+    """
+
+    name = "prefixes"
+    whole_corpus = False
+
+    def __init__(self, translator: Translator) -> None:
+        self.translator = translator
+
+    def check(self) -> None:
+        """See ``Step``."""
+        self.translator.check()
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``Step``."""
+        self.translator.load(device)
+
+    def __call__(self, items: Sequence[Item]) -> list[Item]:
+        """See ``Step``."""
+        directions = dict.fromkeys(
+            (item.talk.source_language, code)
+            for item in items
+            for segment in item.talk.segments
+            for code in segment.targets
+        )
+        found = list(items)
+        for source, target in directions:
+            found = self._into(found, language(source), language(target))
+        return found
+
+    def _into(self, items: Sequence[Item], source: Language, target: Language) -> list[Item]:
+        """Return items with translated prefixes in one direction."""
+        texts: dict[Place, list[str]] = {}
+        for number, item in enumerate(items):
+            for place, segment in enumerate(item.talk.segments):
+                chosen = item.usable[place] and segment.words and target.code in segment.targets
+                if chosen and item.talk.source_language == source.code:
+                    texts[number, place] = _prefixes_of(segment, source)
+        translations = iter(
+            self.translator.translate(
+                [text for prefixes in texts.values() for text in prefixes],
+                source=source,
+                target=target,
+            )
+        )
+        segments: dict[int, dict[int, Segment]] = {}
+        notes: dict[int, dict[int, Notes]] = {}
+        for (number, place), prefixes in texts.items():
+            item = items[number]
+            found = [next(translations) for _ in prefixes]
+            complete = tuple(text for text in found if text)
+            if len(complete) < len(found):
+                lost = next(text for text, one in zip(prefixes, found, strict=True) if not one)
+                detail = f"no complete {target.name} translation of {lost!r}"
+                note = replace(item.notes[place], reason=REASON, detail=detail)
+                notes.setdefault(number, {})[place] = note
+                complete = ()
+            segment = item.talk.segments[place]
+            translated = replace(segment.targets[target.code], prefixes=complete)
+            segments.setdefault(number, {})[place] = replace(
+                segment, targets={**segment.targets, target.code: translated}
+            )
+        return [
+            item.with_segments(segments.get(number, {}), notes.get(number, {}))
+            for number, item in enumerate(items)
+        ]
+
+
+def _prefixes_of(segment: Segment, source: Language) -> list[str]:
+    """Return the first word of a transcript, its first two words and so on, not all words."""
+    words = [word.text for word in transcript_words(segment, source)]
+    return [source.join(words[:count]) for count in range(1, len(words))]

@@ -1,0 +1,1 @@
+"""Translators of texts by name, for the preparation of training data."""

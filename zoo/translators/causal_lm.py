@@ -1,0 +1,150 @@
+"""A causal language model that follows instructions, as a translator."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, GenerationConfig
+
+from zoo.backbones.base import dtype_named
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import (
+    check_tokenizer,
+    end_ids,
+    explained,
+    load_network,
+    load_tokenizer,
+)
+from zoo.backbones.common.text.prompt import formatted
+from zoo.errors import ZooError, check_numbers
+from zoo.languages import Language
+
+NOUN = "causal language model"
+OWNER = "prefixes"  # key of the configuration
+PROMPT = (
+    "Translate the following beginning of a sentence from {source} to {target}. Do not complete "
+    "the sentence: translate only the given words. Answer with the translation only."
+    "\n\n{transcript}"
+)
+
+
+class CausalLM:
+    """A chat model by name, with greedy decoding.
+
+    Args:
+        name: hub id or folder of a causal language model whose tokenizer has a chat template.
+        prompt: message of the user, with {transcript}; it may have {source} and {target}, the
+            English names of the languages.
+        max_tokens: maximum number of generated tokens of a translation, including its end.
+        batch_size: number of texts that are translated at once.
+        dtype: dtype of the network, by its name in torch.
+
+    Raises:
+        ZooError: an argument is impossible.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str | None,
+        prompt: str = PROMPT,
+        max_tokens: int = 256,
+        batch_size: int = 32,
+        dtype: str = "float32",
+    ) -> None:
+        check_numbers(OWNER, least=1, max_tokens=max_tokens, batch_size=batch_size)
+        filled = formatted(prompt, source="", target="", transcript="<transcript>")
+        if filled is None or "<transcript>" not in filled:
+            raise ZooError(
+                f"{OWNER}.prompt must have {{transcript}} in it; it may have {{source}} and "
+                f"{{target}} and no other braces, not {prompt!r}."
+            )
+        self.name = name
+        self.prompt = prompt
+        self.max_tokens = max_tokens
+        self.batch_size = batch_size
+        self.dtype = dtype_named(dtype)
+        self._network: Any = None
+
+    def check(self) -> None:
+        """See ``Loadable``; the tokenizer is loaded as well."""
+        self._load_tokenizer()
+
+    def _load_tokenizer(self) -> Any:
+        """Return the tokenizer. Raises ZooError if it has no chat template or no end token."""
+        name = hub.required(NOUN, self.name, user=f"The step {OWNER}")
+        tokenizer: Any = load_tokenizer(name)
+        if not tokenizer.chat_template or tokenizer.eos_token_id is None:
+            lacks = "end token" if tokenizer.chat_template else "chat template"
+            raise ZooError(
+                f"The tokenizer of {name} has no {lacks}; {OWNER}.name must be a model that "
+                "follows instructions."
+            )
+        return tokenizer
+
+    def load(self, device: torch.device | None = None) -> None:
+        """See ``Loadable``."""
+        if self._network is None:
+            self._tokenizer = self._load_tokenizer()
+            name = str(self.name)
+            network = load_network(AutoModelForCausalLM, name, self.dtype)
+            check_tokenizer(self._tokenizer, name, scores=network.config.vocab_size, tokens={})
+            # Published settings such as sampling and penalties do not apply to greedy decoding.
+            self._ends = end_ids(network, self._tokenizer.eos_token_id)
+            network.generation_config = GenerationConfig(
+                do_sample=False,
+                max_new_tokens=self.max_tokens,
+                eos_token_id=self._ends,
+                pad_token_id=self._ends[0],
+            )
+            self._network = network.requires_grad_(False)
+        self._network.to(device or "cpu")
+
+    def translate(
+        self, texts: Sequence[str], *, source: Language, target: Language
+    ) -> list[str | None]:
+        """See ``Translator``; call ``load`` first. An answer that is too long is not complete."""
+        assert self._network is not None, "call load first"
+        prompts = [self._opening(text, source, target) for text in texts]
+        # Prompts of similar length share a batch, which keeps the padding short.
+        order = sorted(range(len(prompts)), key=lambda place: -len(prompts[place]))
+        found: dict[int, str | None] = {}
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            found.update(zip(batch, self._answers([prompts[one] for one in batch]), strict=True))
+        return [found[place] for place in range(len(texts))]
+
+    def _opening(self, text: str, source: Language, target: Language) -> list[int]:
+        """Return the token ids before the answer. Raises ZooError if the chat template fails."""
+        content = self.prompt.format(source=source.name, target=target.name, transcript=text)
+        with explained(f"The chat template of {self.name} cannot be applied"):
+            opening = self._tokenizer.apply_chat_template(
+                [{"role": "user", "content": content}],
+                add_generation_prompt=True,
+                tokenize=False,
+                enable_thinking=False,  # of Qwen3; other templates ignore it
+            )
+        ids: list[int] = self._tokenizer(opening, add_special_tokens=False)["input_ids"]
+        return ids
+
+    @torch.inference_mode()
+    def _answers(self, prompts: Sequence[Sequence[int]]) -> list[str | None]:
+        """Return the answers to prompts; None for one that did not end."""
+        longest = max(map(len, prompts))
+        padding = [longest - len(prompt) for prompt in prompts]
+        fill = self._ends[0]
+        rows = [[fill] * count + [*ids] for count, ids in zip(padding, prompts, strict=True)]
+        masks = [[0] * count + [1] * (longest - count) for count in padding]
+        device = self._network.device
+        generated = self._network.generate(
+            torch.tensor(rows, device=device), attention_mask=torch.tensor(masks, device=device)
+        )[:, longest:]  # (batch, at most max_tokens)
+        return [self._text(row) for row in generated.tolist()]
+
+    def _text(self, ids: Sequence[int]) -> str | None:
+        """Return the text before the first end; None without an end."""
+        ends = [place for place, one in enumerate(ids) if one in self._ends]
+        if not ends:
+            return None
+        text = self._tokenizer.decode(ids[: ends[0]], skip_special_tokens=True)
+        return " ".join(text.split())
