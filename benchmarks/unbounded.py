@@ -3,26 +3,37 @@
 Streams 60 minutes, the same 10 minutes of talks in a loop, through the configured system. Median
 compute per chunk and resident memory must stay constant, and so must the audio and text kept after
 a chunk. A growth of 1.0 is none.
+
+With --folder, every minute of audio is saved there with the session: the same command goes on
+after an interruption, with the same words. A shorter length prints what was streamed so far.
 """
 
+import argparse
+import contextlib
 import itertools
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import torch
+from omegaconf import DictConfig
 from torch import Tensor
 
 from harness import MINUTE, add_overrides, parser_of, print_result, print_table
+from sittings import ChunkLine, OpenedSystem, Sittings
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
+from zoo.formats.simuleval import write_log
 from zoo.progress import audio_progress
-from zoo.streaming.session import Session
-from zoo.streaming.simulate import Source, Stream, simulate
+from zoo.streaming.simulate import Source, Stream, simulate, to_instance
 from zoo.streaming.sources import talk_chunks
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Instance, Seconds
+from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Seconds
+
+Value = TypeVar("Value")
 
 LOOP = 10 * MINUTE  # of audio, streamed again and again
 COLUMNS = (
@@ -34,6 +45,8 @@ COLUMNS = (
     "text kept (tokens, most)",
     "words",
 )
+MOST_SHORT_ROWS = 12  # rows of ten minutes; a longer stream has a row per hour
+SAVED = MINUTE  # of audio between two saved sessions
 LEAST_MINUTES = 25  # the last ten minutes must not overlap minutes 5 to 15
 
 
@@ -51,48 +64,45 @@ def memory_megabytes() -> float:
     return psutil.Process().memory_info().rss / 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Memory of the process (MB), and audio (s) and text (tokens) in the session, per chunk."""
-
-    memory: list[float] = field(default_factory=list)
-    audio: list[Seconds] = field(default_factory=list)
-    text: list[int] = field(default_factory=list)
-
-    def record(self, session: Session) -> None:
-        """Add the present values."""
-        self.memory.append(memory_megabytes())
-        self.audio.append(session.audio.numel() / SAMPLE_RATE)
-        self.text.append(session.prefix_ids.numel())
-
-
 def stream(
-    system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds
-) -> tuple[Instance, Kept]:
-    """Stream ``length`` seconds of audio through the system in one session."""
-    kept = Kept()
-    sessions: list[Session] = []
-    system_open = system.open
+    system: StreamingSystem, chunks: Iterable[Tensor], sittings: Sittings, length: Seconds
+) -> None:
+    """Stream the chunks that the saved session, if any, has not received.
 
-    def open_and_keep(*given: object, **more: object) -> Session:
-        sessions.append(system_open(*given, **more))
-        return sessions[-1]
+    Args:
+        system: the system.
+        chunks: chunks of the whole stream, from its beginning on.
+        sittings: folder of the stream, to which the line of every new chunk is added.
+        length: duration of the whole stream in seconds.
+    """
+    session = system.open("unbounded")
+    received = sittings.resume(session)
+    begin = received * system.chunk_samples
 
-    system.open = open_and_keep
+    rest = Source("unbounded", itertools.islice(chunks, received, None))
+
     with audio_progress(f"{system.name} unbounded", length) as report:
+        report(begin / SAMPLE_RATE)
 
         def on_chunk(stream: Stream) -> None:
-            kept.record(sessions[-1])
+            last = stream.emissions[-1:]
+            line = ChunkLine(
+                arrival=(begin + stream.received) / SAMPLE_RATE,
+                compute=stream.times[-1].compute,
+                text="".join(one.text for one in last if one.chunk == len(stream.times) - 1),
+                memory=memory_megabytes(),
+                audio=session.audio.numel() / SAMPLE_RATE,
+                tokens=session.prefix_ids.numel(),
+            )
+            sittings.add(line, session)
             report(stream.newest)
 
-        [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
-    system.open = system_open
-    return instance, kept
+        list(simulate(OpenedSystem(system, session), [rest], on_chunk=on_chunk))
 
 
 def between(
-    values: Sequence[float], arrivals: Sequence[float], first: float, last: float
-) -> list[float]:
+    values: Sequence[Value], arrivals: Sequence[float], first: float, last: float
+) -> list[Value]:
     """Values of the chunks that arrived from minute ``first`` to ``last``; arrivals in minutes."""
     return [
         value
@@ -126,13 +136,15 @@ def growth(
     }
 
 
-def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str, float]:
-    """Most audio (s) and text (tokens) kept in each half of the stream; arrivals in minutes.
+def histories(lines: Sequence[ChunkLine], minutes: float) -> dict[str, float]:
+    """Most audio (s) and text (tokens) kept in each half of a stream of ``minutes``.
 
     A bounded history keeps no more in the second half than in the first, up to the current segment.
     """
     found = {}
-    for name, values in (("audio_seconds", kept.audio), ("text_tokens", kept.text)):
+    arrivals = [line.arrival / MINUTE for line in lines]
+    audio, tokens = [line.audio for line in lines], [line.tokens for line in lines]
+    for name, values in (("audio_seconds", audio), ("text_tokens", tokens)):
         for half, first in (("first_half", 0.0), ("second_half", minutes / 2)):
             found[f"{name}_{half}"] = round(
                 max(between(values, arrivals, first, first + minutes / 2)), 2
@@ -140,59 +152,115 @@ def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str
     return found
 
 
-def print_stream(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: float) -> None:
-    """A row per ten minutes."""
-    compute = [chunk.compute for chunk in instance.chunks]
-    chunk_seconds = instance.chunks[0].arrival
+def instance_of(lines: Sequence[ChunkLine], system: StreamingSystem) -> Instance:
+    """The stream as the result of one simulation."""
+    stream = Stream(0, Source("unbounded", ()), system.open("unbounded"), iter(()))
+    for number, line in enumerate(lines):
+        stream.times.append(ChunkTime(line.arrival, line.compute))
+        stream.received = round(line.arrival * SAMPLE_RATE)
+        if line.text:
+            stream.emissions.append(Emission(line.text, line.arrival, number))
+    return to_instance(stream, system.target_language, batched=False)
+
+
+def print_stream(lines: Sequence[ChunkLine], delays: Sequence[Seconds], minutes: float) -> None:
+    """A row per ten minutes, or per hour of a stream of more than two hours.
+
+    Args:
+        lines: measurements by chunk.
+        delays: of the words, in seconds.
+        minutes: length of the stream.
+    """
+    step = 10 if minutes <= MOST_SHORT_ROWS * 10 else 60
+    arrivals = [line.arrival / MINUTE for line in lines]
     rows = []
-    for first in range(0, int(minutes), 10):
-        last = min(first + 10, minutes)
-        spent, used, audio, text = (
-            between(values, arrivals, first, last)
-            for values in (compute, kept.memory, kept.audio, kept.text)
-        )
-        words = sum(first * MINUTE <= delay < last * MINUTE for delay in instance.delays)
+    for first in range(0, int(minutes), step):
+        last = min(first + step, minutes)
+        found = between(lines, arrivals, first, last)
+        compute = [line.compute for line in found]
+        words = sum(first * MINUTE <= delay < last * MINUTE for delay in delays)
         rows.append(
             (
                 f"{first}-{last:g}",
-                f"{1000 * statistics.median(spent):.1f}",
-                f"{sum(spent) / (len(spent) * chunk_seconds):.4f}",
-                f"{statistics.median(used):.0f}",
-                f"{max(audio):.1f}",
-                str(max(text)),
+                f"{1000 * statistics.median(compute):.1f}",
+                f"{sum(compute) / (len(compute) * lines[0].arrival):.4f}",
+                f"{statistics.median(line.memory for line in found):.0f}",
+                f"{max(line.audio for line in found):.1f}",
+                str(max(line.tokens for line in found)),
                 str(words),
             )
         )
     print_table(COLUMNS, rows)
 
 
-def main() -> None:
-    """Stream, print a row per ten minutes and the growth."""
+def arguments_of() -> argparse.Namespace:
+    """The command line; ``minutes`` is the length also if it was given in hours."""
     parser = parser_of(__doc__)
+    length = parser.add_mutually_exclusive_group()
     meaning = f"length of the stream, at least {LEAST_MINUTES}"
-    parser.add_argument("--minutes", type=float, default=60.0, help=meaning)
+    length.add_argument("--minutes", type=float, default=60.0, help=meaning)
+    length.add_argument("--hours", type=float, help="length of the stream in hours")
+    meaning = "keeps the stream and its session; the same command goes on after an interruption"
+    parser.add_argument("--folder", type=Path, help=meaning)
     add_overrides(parser)
     arguments = parser.parse_intermixed_args()
+    if arguments.hours is not None:
+        arguments.minutes = arguments.hours * 60
     if arguments.minutes < LEAST_MINUTES:
         parser.error(f"--minutes must be at least {LEAST_MINUTES}, not {arguments.minutes:g}")
+    return arguments
+
+
+def recording_of(cfg: DictConfig) -> Tensor:
+    """(n,) samples: the first ten minutes of the talks of an evaluation."""
+    talks = build(cfg.data).talks(cfg.evaluation.split)
+    chunks = itertools.chain.from_iterable(talk_chunks(talk, None) for talk in talks)
+    return torch.cat(list(chunks))[: int(LOOP * SAMPLE_RATE)]
+
+
+def main() -> None:
+    """Stream, print a row per ten minutes or hour and the growth, and write the log."""
+    arguments = arguments_of()
+    with contextlib.ExitStack() as stack:
+        folder = arguments.folder
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        measure(arguments, folder)
+
+
+def measure(arguments: argparse.Namespace, folder: Path) -> None:
+    """Stream what is missing in a folder and print the stream.
+
+    Args:
+        arguments: command line.
+        folder: folder of the stream.
+    """
     cfg = compose("evaluate", arguments.overrides)
     system: StreamingSystem = build(cfg.system)
+    save_chunks = round(SAVED * SAMPLE_RATE / system.chunk_samples)
+    overrides = {"overrides": sorted(arguments.overrides)}
+    sittings = Sittings(folder, overrides, save_chunks=save_chunks if arguments.folder else None)
     system.configure_model()
     system.to(machine(cfg)).eval()
-    talks = build(cfg.data).talks(cfg.evaluation.split)
-    audio = torch.cat(
-        list(itertools.chain.from_iterable(talk_chunks(talk, None) for talk in talks))
+
+    minutes, length = arguments.minutes, arguments.minutes * MINUTE
+    wanted = int(length * SAMPLE_RATE) // system.chunk_samples
+    if sum(1 for _ in sittings.lines(wanted)) < wanted:
+        chunks = looped(recording_of(cfg), length=length, chunk_samples=system.chunk_samples)
+        stream(system, chunks, sittings, length)
+    lines = list(sittings.lines(wanted))
+
+    instance = instance_of(lines, system)
+    write_log(folder / "instances.log", [instance])
+    print_stream(lines, instance.delays, minutes)
+    found = growth(
+        [line.compute for line in lines],
+        [line.memory for line in lines],
+        [line.arrival / MINUTE for line in lines],
+        minutes,
     )
-    recording = audio[: int(LOOP * SAMPLE_RATE)]
-    length = arguments.minutes * MINUTE
-    chunks = looped(recording, length=length, chunk_samples=system.chunk_samples)
-    instance, kept = stream(system, chunks, length)
-    arrivals = [chunk.arrival / MINUTE for chunk in instance.chunks]
-    print_stream(instance, kept, arrivals, arguments.minutes)
-    compute = [chunk.compute for chunk in instance.chunks]
-    settings = {"system": system.name, "minutes": arguments.minutes}
-    found = growth(compute, kept.memory, arrivals, arguments.minutes)
-    print_result("unbounded", settings, found, histories(kept, arrivals, arguments.minutes))
+    settings = {"system": system.name, "minutes": minutes}
+    print_result("unbounded", settings, found, histories(lines, minutes))
 
 
 if __name__ == "__main__":
