@@ -612,3 +612,69 @@ def test_labels_of_near_points_do_not_cover_each_other_in_a_browser(tmp_path: Pa
     dom = browse(path, LABELS_SCRIPT)
     assert 'data-overlaps="0"' in dom
     assert int(re.findall('data-labels="([0-9]+)"', dom)[0]) >= 3
+
+
+def ten_hours() -> ReportStream:
+    """A stream of ten hours with two target words per second, as one talk of 7200 segments."""
+    seconds, length = 36_000, 5
+    times = [place / 2 for place in range(1, 2 * seconds + 1)]
+    units = [f"wort{place % 977}" for place in range(len(times))]
+    delays = tuple(min(time + 1.5 + abs(time % 14 - 7) / 5, seconds) for time in times)
+    events = tuple(StreamEvent("cut", time, tokens=4, frames=50) for time in range(0, seconds, 5))
+    chunks = tuple(ChunkTime(float(end), 0.0) for end in range(1, seconds + 1))
+    hypothesis = replace(
+        instance(*units, delays=delays, text=" ".join(units)),
+        source_length=float(seconds),
+        chunks=chunks,
+        chunk_indices=tuple(min(int(delay), seconds - 1) for delay in delays),
+        events=tuple(replace(event, chunk=int(event.at)) for event in events),
+    )
+    spoken = [Word(f"word{place % 991}", place / 2, place / 2 + 0.4) for place in range(len(times))]
+    segments = tuple(
+        Segment(begin, length, "source", tuple(spoken[2 * begin : 2 * (begin + length)]))
+        for begin in range(0, seconds, length)
+    )
+    texts = [
+        " ".join(units[2 * begin : 2 * (begin + length)]) for begin in range(0, seconds, length)
+    ]
+    reported = tuple(
+        ReportSegment(segment.offset, length, "source", text, text)
+        for segment, text in zip(segments, texts, strict=True)
+    )
+    return ReportStream(0, hypothesis, Talk("long", None, seconds, "en", segments), reported)
+
+
+SIZES_SCRIPT = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("load", () => {
+  const dots = [...document.querySelectorAll("#overview .dots")];
+  document.body.setAttribute("data-elements", document.querySelectorAll("*").length);
+  document.body.setAttribute("data-dots", dots.map((path) => path.getAttribute("d")).join("")
+    .split("M").length - 1);
+  document.querySelector("#timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
+  document.querySelector("#timeline").dispatchEvent(
+    new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+  document.body.setAttribute("data-scrolled", document.querySelectorAll("*").length);
+  document.body.setAttribute("data-caption", document.querySelector("#target-caption").textContent);
+  document.body.setAttribute("data-announced", document.querySelector("#announcement").textContent);
+});
+</script>"""
+
+
+def test_the_page_of_ten_hours_draws_only_what_is_near(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    stream = ten_hours()
+    page = write_page(path, [row()], [stream])
+    assert len(page.source) < 10_000_000  # bytes, of 144,000 words and their times
+    dom = browse(path, SIZES_SCRIPT)
+    sizes = dict(re.findall('data-(elements|dots|scrolled)="([0-9]+)"', dom))
+    assert 200 < int(sizes["elements"]) < 3000
+    assert 0 < int(sizes["dots"]) < 36_000
+    assert 200 < int(sizes["scrolled"]) < 3000
+    *written, last = [
+        unit
+        for unit, delay in zip(stream.instance.units, stream.instance.delays, strict=True)
+        if delay < 36_000
+    ]
+    assert f'data-caption="{" ".join([*written[-13:], last])}"' in dom  # the left arrow's word
+    assert f's: {last}"' in dom

@@ -29,6 +29,17 @@ function radios(name, change) {
   }
 }
 
+// Number of leading items whose key is at most `limit`; the keys never fall.
+function countUntil(items, limit, keyOf = (item) => item) {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keyOf(items[middle]) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 // Round numbers about `count` apart between low and high.
 function ticks(low, high, count) {
   const raw = (high - low) / Math.max(1, count) || 1;

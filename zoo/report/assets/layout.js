@@ -1,16 +1,17 @@
 // Positions of words on the timeline: pixels from times, lanes from measured widths.
 const GAP = 7; // pixels between words
 const MOST_LINES = 10; // largest number of lines of one emission; further lines are folded
-const measured = new Map();
+const measured = new Map(); // by font and text
 const pen = document.createElement("canvas").getContext("2d");
 
 function textWidth(text, font) {
-  const key = `${font}\n${text}`;
-  if (!measured.has(key)) {
+  if (!measured.has(font)) measured.set(font, new Map());
+  const widths = measured.get(font);
+  if (!widths.has(text)) {
     pen.font = font;
-    measured.set(key, Math.ceil(pen.measureText(text).width));
+    widths.set(text, Math.ceil(pen.measureText(text).width));
   }
-  return measured.get(key);
+  return widths.get(text);
 }
 
 // First run of `count` lanes that are free at x; `ends` holds the right edge of each lane.

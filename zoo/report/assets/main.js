@@ -55,13 +55,15 @@ function lastWords(words, count) {
 function moveCaptions(time) {
   const { view } = state;
   const narrow = innerWidth < 600;
-  const received = view.words.filter(([, , end]) => end <= time + 0.05).map(([text]) => text);
+  const end = countUntil(view.words, time + 0.05, (word) => word[2]);
+  const received = view.words.slice(Math.max(0, end - 16), end).map(([text]) => text);
   const sourceWords = received.length ? received : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
-  const targetUnits = view.units.filter((_, unit) => view.times[unit] <= time + 0.001);
   const most = view.separator ? (narrow ? 7 : 14) : narrow ? 20 : 44;
+  const written = countUntil(view.moments, time + 0.001);
+  const targetUnits = view.units.slice(Math.max(0, written - most), written);
   const idle = !clock.started;
   byId("source-caption").textContent = idle ? "Press play or click a word: the source words appear here," : lastWords(sourceWords, narrow ? 7 : 16).join(" ");
-  byId("target-caption").textContent = idle ? "and the translation appears here." : lastWords(targetUnits, most).join(view.separator) || "no translation yet";
+  byId("target-caption").textContent = idle ? "and the translation appears here." : targetUnits.join(view.separator) || "no translation yet";
   byId("target-caption").classList.toggle("idle", idle || !targetUnits.length);
 }
 

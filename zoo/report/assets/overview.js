@@ -26,12 +26,16 @@ function drawOverview(view, go) {
   for (const mark of ticks(0, view.duration / 60, width / 90).marks) {
     build(svg, "svg:text", { class: "tick", x: x(mark * 60), y: height - 3, "text-anchor": mark ? "middle" : "start" }, minutes(mark * 60));
   }
-  const paths = new Map();
+  const dots = new Map(); // by class; of the words that fall on one pixel, which long talks have, one is drawn
   view.lags.forEach((lag, unit) => {
+    if (lag === null) return;
     const name = lagClass(lag);
-    if (lag !== null) paths.set(name, `${paths.get(name) ?? ""}M${x(view.times[unit]).toFixed(1)},${y(lag).toFixed(1)}h.01`);
+    if (!dots.has(name)) dots.set(name, new Map());
+    const [across, down] = [x(view.times[unit]), y(lag)];
+    const pixel = Math.round(across) * 1000 + Math.round(down);
+    if (!dots.get(name).has(pixel)) dots.get(name).set(pixel, `M${across.toFixed(1)},${down.toFixed(1)}h.01`);
   });
-  for (const [name, d] of paths) build(svg, "svg:path", { class: `dots ${name}`, d });
+  for (const [name, places] of dots) build(svg, "svg:path", { class: `dots ${name}`, d: [...places.values()].join("") });
   view.overview = {
     x,
     frame: build(svg, "svg:rect", { class: "frame", y: 2, height: box.bottom - 2, rx: 3 }),

@@ -164,9 +164,8 @@ function zoomTimeline(factor) {
 }
 
 function stepWord(step) {
-  const { times } = timeline.view;
-  const moments = [...new Set(times)].sort((a, b) => a - b);
-  const next = step > 0 ? moments.find((moment) => moment > clock.time + 0.01) : moments.findLast((moment) => moment < clock.time - 0.01);
+  const { moments, times } = timeline.view;
+  const next = step > 0 ? moments[countUntil(moments, clock.time + 0.01)] : moments[countUntil(moments, clock.time - 0.01) - 1];
   if (next === undefined) return;
   seek(next);
   const { view } = timeline;

@@ -23,6 +23,7 @@ function makeView(stream, mode) {
   view.pieces = (stream.speech?.pieces ?? []).map(([start, duration, later, text]) => ({ start: aware ? later : start, duration, text }));
   view.end = Math.max(talk.duration, ...view.pieces.slice(-1).map((piece) => piece.start + piece.duration));
   view.times = aware ? view.elapsed : view.delays;
+  view.moments = Float64Array.from(view.times).sort(); // times of corrected logs may go back
   view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
   if (!stream.hypotheses) stream.marks.forEach((marks, segment) => { for (let unit = 0; unit < marks.length; unit += 1) view.segmentOf.push(segment); });
   views.set(key, view);
@@ -74,7 +75,7 @@ function unitLines(view, unit) {
 
 // Why a unit was written: the last transcripts, and what else happened after the same chunk.
 function eventLines(view, delay) {
-  const past = view.events.filter(([time]) => time <= delay + 0.0005);
+  const past = view.events.slice(0, countUntil(view.events, delay + 0.0005, ([time]) => time));
   const transcribed = past.filter(([, kind]) => kind === "transcript").at(-1)?.[0];
   const shown = past.filter(([time, kind]) => (kind === "transcript" ? time === transcribed : time >= delay - 0.0005));
   return shown.map(([, kind, at, text]) => (kind === "transcript" ? `transcript until ${seconds(at)}: ${text || "(empty)"}` : text));
