@@ -1,5 +1,6 @@
 """From the command line to a job: names, folders, exit codes. The job here does next to nothing."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,7 +110,7 @@ def test_hydra_s_own_words_are_one_line(start: Launch, capsys: pytest.CaptureFix
     for given, words in (
         (("system=infinisst,other",), "Ambiguous value for argument 'system=infinisst,other'"),
         (("~nonsense",), "Unknown key 'nonsense'; choose one of: data, size, backbone, "),
-        (("backbone=3",), "Config group override must be a string or a list. Got int"),
+        (("backbone=3",), "backbone=3 must name a choice of backbone, one of: canary, cascade, "),
         (("+seed=1",), "Could not append to config. An item is already at 'seed'."),
         (("evaluation.talks.x=1",), "Could not override 'evaluation.talks.x'."),
     ):
@@ -141,6 +142,34 @@ def test_a_wrong_configuration_is_an_error_of_one_sentence() -> None:
         ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, "
     ):
         compose("evaluate", ["system=nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        ("translate", "inputs={a:b}", "inputs takes a list such as [A,B], not a mapping."),
+        ("translate", "inputs.a=b", "inputs is a list, without keys; set all of it, such as "),
+        ("evaluate", "evaluation.comet={a:b}", "evaluation.comet takes a list such as [A,B], not"),
+        ("train", "training.curriculum=[a]", "training.curriculum takes a mapping such as {stages"),
+        ("prepare", "filters=[a]", "filters takes a mapping such as {sounds: VALUE}."),
+        ("prepare", "filters=1", "filters takes a mapping such as {sounds: VALUE}."),
+    ],
+)
+def test_lists_and_mappings_are_not_mixed_up(name: str, given: str, sentence: str) -> None:
+    with pytest.raises(ZooError, match=f"^{re.escape(f'{given}: {sentence}')}"):
+        compose(name, [given])
+
+
+@pytest.mark.parametrize("given", ["system=[infinisst]", "evaluation=[1]", "trainer=3"])
+def test_a_group_takes_names(given: str) -> None:
+    group = given.partition("=")[0]
+    with pytest.raises(ZooError, match=rf"^{re.escape(given)} must name a choice of {group}, one "):
+        compose("evaluate", [given])
+
+
+def test_a_group_of_several_choices_takes_a_list() -> None:
+    metrics = compose("evaluate", ["metric=[chrfpp,ter]"]).evaluation.metrics
+    assert set(metrics) == {"chrFpp", "TER"}
 
 
 def test_machine() -> None:

@@ -22,7 +22,7 @@ from hydra.core.default_element import ConfigDefault, ResultDefault
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from zoo.errors import ZooError
 from zoo.outlines import outline
@@ -89,6 +89,9 @@ class Loader(ConfigLoaderImpl):
     ) -> tuple[list[Override], CachingConfigRepository]:
         found = super()._parse_overrides_and_create_caching_repo(config_name, overrides)
         self._given = found[0]
+        for item in self._given:
+            if found[1].group_exists(item.key_or_group):
+                check_choice_of_group(item, found[1].get_group_options(item.key_or_group))
         return found
 
     def _compose_config_from_defaults_list(
@@ -112,6 +115,7 @@ class Loader(ConfigLoaderImpl):
             path = item.key_or_group.split(".")
             fill(cfg, path[:1])
             create_parts(cfg, path)
+            check_kind(cfg, item)
             if _is_unknown(cfg, path) and not _adds(item):
                 raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
         fill(cfg, cfg if self.filled is None else self.filled)
@@ -221,7 +225,7 @@ def keys_beside(cfg: DictConfig, path: Sequence[str]) -> list[str] | None:
     return list(dict.fromkeys([*known, *written, *INSTANTIATE_KEYS]))
 
 
-def _is_special(node: DictConfig) -> bool:
+def _is_special(node: DictConfig | ListConfig) -> bool:
     """Return whether a node is null, a link to another node, or must be given."""
     return bool(node._is_none() or node._is_interpolation() or node._is_missing())
 
@@ -279,6 +283,65 @@ def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
             if part := part_of(argument or Argument(None, None)):
                 node[name] = complete({TARGET: path_of(part)})
         node = node._get_node(name)
+
+
+def check_choice_of_group(override: Override, choices: Sequence[str]) -> None:
+    """Check that the override of a group names choices.
+
+    Args:
+        override: override of a group.
+        choices: choices of the group.
+
+    Raises:
+        ZooError: the override is a list for a system, or something else than names.
+    """
+    key = override.key_or_group
+    value: Any = None if override.is_sweep_override() else override.value()
+    several = isinstance(value, list) and key != "system"
+    names = value if several else [value]
+    if value is None or isinstance(value, dict) or all(isinstance(name, str) for name in names):
+        return  # a mapping overrides values of the choice; Hydra refuses null
+    raise ZooError(
+        f"{override.input_line} must name a choice of {key}, one of: {', '.join(choices)}."
+    )
+
+
+def check_kind(cfg: DictConfig, override: Override) -> None:
+    """Check that the value of an override is a list for a list, and a mapping for a part.
+
+    Args:
+        cfg: configuration before the override.
+        override: override of a key.
+
+    Raises:
+        ZooError: the value is of another kind, or the key is below a list.
+    """
+    key = str(override.key_or_group)
+    node: Any = cfg
+    parent = ""
+    for name in key.split("."):
+        if isinstance(node, ListConfig) and not _is_special(node) and not name.isdigit():
+            raise ZooError(
+                f"{override.input_line}: {parent} is a list, without keys; set all of it, such as "
+                f"{parent}=[A,B]."
+            )
+        if not isinstance(node, DictConfig) or _is_special(node):
+            return
+        node = node._get_node(name)
+        parent = f"{parent}.{name}".lstrip(".")
+    if not isinstance(node, DictConfig | ListConfig) or _is_special(node):
+        return
+
+    value = None if override.is_sweep_override() else override.value()
+    if isinstance(node, ListConfig) and isinstance(value, dict):
+        raise ZooError(f"{override.input_line}: {key} takes a list such as [A,B], not a mapping.")
+    is_part = TARGET in node and "." not in key  # other parts may also have a name
+    if isinstance(node, DictConfig) and (
+        isinstance(value, list) or (is_part and isinstance(value, str | int | float))
+    ):
+        below = [str(name) for name in node if name not in INSTANTIATE_KEYS]
+        example = f" such as {{{below[0]}: VALUE}}" if below else ""
+        raise ZooError(f"{override.input_line}: {key} takes a mapping{example}.")
 
 
 def _root(override: Override) -> str:

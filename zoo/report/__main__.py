@@ -86,7 +86,7 @@ def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:
         The places of runs, the COMET models and the Python of their environment.
 
     Raises:
-        ZooError: a value is not a list of names.
+        ZooError: a value is not a list of names, or there is a Python without a model.
     """
     settings = {"comet": "[]", "comet_python": "null"}
     places: list[Path] = []
@@ -103,6 +103,11 @@ def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:
     models = [models] if isinstance(models, str) else models
     if not isinstance(models, list) or not all(isinstance(name, str) for name in models):
         raise ZooError(f"comet={settings['comet']} is not a list such as comet=[A,B].")
+    if python is not None and not models:
+        raise ZooError(
+            f"comet_python={python} is the Python that scores with COMET; add comet=[MODEL,...], "
+            "or leave it out."
+        )
     return places, models, python
 
 
