@@ -34,6 +34,7 @@ class ChunkLine:
     Attributes:
         arrival: End of the chunk in seconds from the start of the stream.
         compute: Seconds of compute.
+        cpu: Seconds of compute in which the first thread ran on a CPU.
         text: Text that was written.
         memory: Resident memory of the process in MB.
         audio: Audio kept in seconds.
@@ -42,6 +43,7 @@ class ChunkLine:
 
     arrival: Seconds
     compute: Seconds
+    cpu: Seconds
     text: str
     memory: float
     audio: Seconds

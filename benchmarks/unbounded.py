@@ -2,7 +2,8 @@
 
 Streams 60 minutes, the same 10 minutes of talks in a loop, through the configured system. Median
 compute per chunk and resident memory must stay constant, and so must the audio and text kept after
-a chunk. A growth of 1.0 is none.
+a chunk. A growth of 1.0 is none. With threads=1, the CPU time of a chunk hardly depends on the load
+of the machine.
 
 With --folder, every minute of audio is saved there with the session: the same command goes on
 after an interruption, with the same words. A shorter length prints what was streamed so far.
@@ -39,6 +40,7 @@ LOOP = 10 * MINUTE  # of audio, streamed again and again
 COLUMNS = (
     "minutes",
     "ms per chunk (median)",
+    "CPU ms",
     "RTF",
     "memory (MB, median)",
     "audio kept (s, most)",
@@ -83,17 +85,21 @@ def stream(
 
     with audio_progress(f"{system.name} unbounded", length) as report:
         report(begin / SAMPLE_RATE)
+        cpu_before = 0.0
 
         def on_chunk(stream: Stream) -> None:
+            nonlocal cpu_before
             last = stream.emissions[-1:]
             line = ChunkLine(
                 arrival=(begin + stream.received) / SAMPLE_RATE,
                 compute=stream.times[-1].compute,
+                cpu=stream.cpu - cpu_before,
                 text="".join(one.text for one in last if one.chunk == len(stream.times) - 1),
                 memory=memory_megabytes(),
                 audio=session.audio.numel() / SAMPLE_RATE,
                 tokens=session.prefix_ids.numel(),
             )
+            cpu_before = stream.cpu
             sittings.add(line, session)
             report(stream.newest)
 
@@ -111,27 +117,28 @@ def between(
     ]
 
 
-def growth(
-    compute: Sequence[Seconds], memory: Sequence[float], arrivals: Sequence[float], minutes: float
-) -> dict[str, float]:
-    """Growth of compute and memory.
+def growth(lines: Sequence[ChunkLine], minutes: float) -> dict[str, float]:
+    """Growth of compute, its CPU time and memory.
 
     Args:
-        compute: seconds per chunk; median of the last ten minutes over that of minutes 5 to 15.
-        memory: MB per chunk; largest median of a minute from the tenth on over that of the tenth.
-        arrivals: of the chunks, in minutes.
+        lines: measurements by chunk. Compute and CPU time: median of the last ten minutes over that
+            of minutes 5 to 15. Memory: largest median of a minute from the tenth on over that of
+            the tenth.
         minutes: length of the stream.
     """
-    early, late = (
-        between(compute, arrivals, 5, 15),
-        between(compute, arrivals, minutes - 10, minutes),
-    )
+    arrivals = [line.arrival / MINUTE for line in lines]
+    early, late = between(lines, arrivals, 5, 15), between(lines, arrivals, minutes - 10, minutes)
     used = [
-        statistics.median(between(memory, arrivals, first, first + 1))
+        statistics.median(line.memory for line in between(lines, arrivals, first, first + 1))
         for first in range(10, int(minutes))
     ]
+    compute, cpu = (
+        [statistics.median(getattr(line, name) for line in part) for part in (late, early)]
+        for name in ("compute", "cpu")
+    )
     return {
-        "compute_growth": round(statistics.median(late) / statistics.median(early), 4),
+        "compute_growth": round(compute[0] / compute[1], 4),
+        "cpu_growth": round(cpu[0] / cpu[1], 4),
         "memory_growth": round(max(used) / used[0], 4),
     }
 
@@ -183,6 +190,7 @@ def print_stream(lines: Sequence[ChunkLine], delays: Sequence[Seconds], minutes:
             (
                 f"{first}-{last:g}",
                 f"{1000 * statistics.median(compute):.1f}",
+                f"{1000 * statistics.median(line.cpu for line in found):.1f}",
                 f"{sum(compute) / (len(compute) * lines[0].arrival):.4f}",
                 f"{statistics.median(line.memory for line in found):.0f}",
                 f"{max(line.audio for line in found):.1f}",
@@ -253,12 +261,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     instance = instance_of(lines, system)
     write_log(folder / "instances.log", [instance])
     print_stream(lines, instance.delays, minutes)
-    found = growth(
-        [line.compute for line in lines],
-        [line.memory for line in lines],
-        [line.arrival / MINUTE for line in lines],
-        minutes,
-    )
+    found = growth(lines, minutes)
     settings = {"system": system.name, "minutes": minutes}
     print_result("unbounded", settings, found, histories(lines, minutes))
 

@@ -25,29 +25,42 @@ from zoo.types import SAMPLE_RATE
 MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
 
 
+def lines(
+    script: ModuleType, compute: list[float], memory: list[float], arrivals: list[float] = MINUTES
+) -> list[Any]:
+    """A line per chunk; a chunk takes half of its compute on a CPU."""
+    return [
+        script.ChunkLine(minute * 60, seconds, seconds / 2, "", used, 0.0, 0)
+        for minute, seconds, used in zip(arrivals, compute, memory, strict=True)
+    ]
+
+
 def test_constant_values_have_growth_one_and_the_first_minutes_do_not_count(
     script: ModuleType,
 ) -> None:
     compute = [9.0 if minute < 5 else 0.2 for minute in MINUTES]
     memory = [50.0 if minute < 10 else 100.0 for minute in MINUTES]
-    assert script.growth(compute, memory, MINUTES, 60) == {
+    assert script.growth(lines(script, compute, memory), 60) == {
         "compute_growth": 1.0,
+        "cpu_growth": 1.0,
         "memory_growth": 1.0,
     }
 
 
 def test_compute_is_the_last_ten_minutes_over_minutes_5_to_15(script: ModuleType) -> None:
     compute = [0.3 if minute >= 50 else 0.2 if 5 <= minute < 15 else 7.0 for minute in MINUTES]
-    assert script.growth(compute, [1.0] * len(MINUTES), MINUTES, 60)["compute_growth"] == 1.5
+    found = script.growth(lines(script, compute, [1.0] * len(MINUTES)), 60)
+    assert found["compute_growth"] == found["cpu_growth"] == 1.5
 
 
 def test_memory_that_grows_in_between_counts_and_one_outlier_does_not(script: ModuleType) -> None:
     calm = [0.2] * len(MINUTES)
     swollen = [120.0 if 30 <= minute < 32 else 100.0 for minute in MINUTES]
-    assert script.growth(calm, swollen, MINUTES, 60)["memory_growth"] == 1.2
+    assert script.growth(lines(script, calm, swollen), 60)["memory_growth"] == 1.2
     often = [minute + tenth / 10 for minute in range(60) for tenth in range(1, 10)]
     outlier = [200.0 if abs(minute - 30.5) < 0.01 else 100.0 for minute in often]
-    assert script.growth([0.2] * len(often), outlier, often, 60)["memory_growth"] == 1.0
+    found = script.growth(lines(script, [0.2] * len(often), outlier, often), 60)
+    assert found["memory_growth"] == 1.0
 
 
 def test_the_recording_repeats_in_whole_chunks(script: ModuleType) -> None:
@@ -73,9 +86,9 @@ def test_kept_audio_and_text_are_reported_by_halves(
     chunks = script.looped(recording, length=length, chunk_samples=system.chunk_samples)
     sittings = script.Sittings(tmp_path, {}, save_chunks=None)
     script.stream(system, chunks, sittings, length)
-    lines = list(sittings.lines())
-    found = script.histories(lines, 2)
-    assert len(lines) == 40
+    streamed = list(sittings.lines())
+    found = script.histories(streamed, 2)
+    assert len(streamed) == 40
     if bounded:
         assert found["text_tokens_second_half"] == found["text_tokens_first_half"] == 2 * 3
         assert (
