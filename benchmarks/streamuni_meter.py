@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from torch import nn
+from torch import Tensor, nn
 
+from zoo.backbones.common.causal.layers import FastLayers
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.types import Seconds
 
@@ -85,6 +86,8 @@ class Meter:
             )
             for name in ("encode", "project"):
                 stack.enter_context(patch.object(thinker, name, self._timed("audio encoder", name)))
+            # The zoo runs the layers itself; the plain loop calls Transformers' network.
+            stack.enter_context(patch.object(FastLayers, "__call__", self._fast_pass()))
             for hook in (
                 decoder.model.register_forward_pre_hook(self._begin_pass, with_kwargs=True),
                 decoder.model.register_forward_hook(self._end_part),
@@ -105,8 +108,21 @@ class Meter:
 
         return call_and_measure
 
+    def _fast_pass(self) -> Callable[..., Tensor]:
+        call = FastLayers.__call__
+
+        def call_and_measure(layers: FastLayers, embeddings: Tensor, *given: Any) -> Tensor:
+            self._count_pass(embeddings.shape[1])
+            result = call(layers, embeddings, *given)
+            self._end_part()
+            return result
+
+        return call_and_measure
+
     def _begin_pass(self, _: nn.Module, __: object, options: dict[str, Any]) -> None:
-        new = options["inputs_embeds"].shape[1]
+        self._count_pass(options["inputs_embeds"].shape[1])
+
+    def _count_pass(self, new: int) -> None:
         self.run.positions.append(new)
         self.part, self.start = ("many positions" if new > 1 else "token by token"), self.clock()
 
