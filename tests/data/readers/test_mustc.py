@@ -1,5 +1,6 @@
 """MuST-C's layout on a small folder, with everything that may be wrong with it."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,52 @@ def test_talks_and_segments(root: Path) -> None:
     )
     assert one.segments[2].end == 5.0  # 0.1 s of overhang are cut
     assert [segment.source for segment in two.segments] == ["Other talk."]
+
+
+def spanish(root: Path, *changes: tuple[str, str]) -> MustC:
+    """A corpus with ``en-es``, a copy of ``en-de`` with changes of its YAML or its transcripts."""
+    folder = shutil.copytree(root / "en-de", root / "en-es") / "data" / "tst-COMMON" / "txt"
+    (folder / "tst-COMMON.de").rename(folder / "tst-COMMON.es")
+    (folder / "tst-COMMON.es").write_text("Uno dos.\nOtra.\nÚltimo.\nTres.\n")
+    for old, new in changes:
+        for name in ("yaml", "en", "es"):
+            path = folder / f"tst-COMMON.{name}"
+            path.write_text(path.read_text().replace(old, new))
+    return MustC(root=str(root), source_language="en", target_language="de", further_targets=["es"])
+
+
+def test_a_segment_can_have_several_targets(root: Path) -> None:
+    talks = spanish(root).talks("tst-COMMON")
+    assert [
+        [(one.source, one.targets["de"].text, one.targets["es"].text) for one in talk.segments]
+        for talk in talks
+    ] == [
+        [
+            ("One two.", "Eins zwei.", "Uno dos."),
+            ("Three.", "Drei.", "Tres."),
+            ("Last.", "Letzter.", "Último."),
+        ],
+        [("Other talk.", "Andere Rede.", "Otra.")],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ([("offset: 1.75", "offset: 1.85")], "yaml.*4.*: the segment at 1.85 s differs in times"),
+        ([("Three.", "Four.")], "yaml.*4.*: the segment at 1.75 s differs in times or transcript"),
+        ([("ted_2", "ted_1"), ("offset: 4.0", "offset: 5.5")], "yaml.*: the recording 'ted_2' is"),
+        (
+            [(f"{YAML.splitlines()[2]}\n", ""), ("Last.\n", ""), ("Último.\n", "")],
+            r"en-de.*yaml.*: another folder of data\.further_targets lacks this segment\.",
+        ),
+    ],
+)
+def test_other_segments_of_another_target_are_refused(
+    root: Path, changes: list[tuple[str, str]], sentence: str
+) -> None:
+    with pytest.raises(ZooError, match=sentence):
+        spanish(root, *changes).talks("tst-COMMON")
 
 
 def test_its_segments_train_non_streaming_chains_of_thought(root: Path) -> None:

@@ -5,11 +5,12 @@ the texts have one line per item of the YAML list (``duration``, ``offset``, ``s
 ``wav``). The releases differ in their talks and language pairs, not in this layout.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import by_audio, required
+from zoo.data.readers.building import SAME, build_talks
+from zoo.data.readers.entries import Entry, Recording, by_audio, required
 from zoo.data.readers.spans import read_entries
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -24,6 +25,8 @@ class MustC:
             None.
         source_language: code of the source language.
         target_language: code of the target language.
+        further_targets: codes of further languages whose translations the segments get. Their
+            folders, such as ``en-es``, must have the same recordings, by name, and segments.
     """
 
     name = "mustc"
@@ -31,6 +34,7 @@ class MustC:
     root: str | None
     source_language: str
     target_language: str
+    further_targets: Sequence[str] = ()
 
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
         """Return the talks of train, dev, tst-COMMON or tst-HE in the order of the YAML file.
@@ -43,7 +47,18 @@ class MustC:
             key="root",
             what="the folder of your MuST-C download (the one that contains en-de)",
         )
-        source, target = self.source_language, self.target_language
+        source = self.source_language
+        recordings = self._recordings(root, split, self.target_language)
+        talks = build_talks(recordings, source=source, target=self.target_language, limit=limit)
+        for code in self.further_targets:
+            others = _in_order(self._recordings(root, split, code), recordings)
+            found = build_talks(others, source=source, target=code, limit=limit)
+            talks = [_with_targets(*pair) for pair in zip(talks, found, strict=True)]
+        return talks
+
+    def _recordings(self, root: Path, split: str, target: str) -> list[Recording]:
+        """Return the recordings of one language pair."""
+        source = self.source_language
         folder = _split_folder(root, split=split, pair=f"{source}-{target}")
         texts = folder / "txt"
         entries = read_entries(
@@ -52,7 +67,58 @@ class MustC:
             transcripts=texts / f"{split}.{source}",
             translations=texts / f"{split}.{target}",
         )
-        return build_talks(by_audio(entries), source=source, target=target, limit=limit)
+        return by_audio(entries)
+
+
+def _in_order(found: Sequence[Recording], wanted: Sequence[Recording]) -> list[Recording]:
+    """Return the recordings of a pair in the order of another pair's.
+
+    Raises:
+        ZooError: one pair has a recording or a segment that the other one lacks.
+    """
+    by_name, names = {one.name: one for one in found}, {one.name for one in wanted}
+    lost = [one for one in wanted if one.name not in by_name]
+    lost += [one for one in found if one.name not in names]
+    if lost:
+        raise ZooError(
+            f"{lost[0].where}: the recording {lost[0].name!r} is not in all folders of "
+            "data.further_targets and the target language."
+        )
+    for one in wanted:
+        first, second = (sorted(each.entries, key=_start) for each in (one, by_name[one.name]))
+        for entry, other in zip(first, second, strict=False):
+            if not _is_same(entry, other):
+                raise ZooError(
+                    f"{other.where}: the segment at {other.offset:.2f} s differs in times or "
+                    f"transcript from the one of {entry.where}; data.further_targets needs the "
+                    "same segments."
+                )
+        if len(first) != len(second):
+            longer, count = max(first, second, key=len), min(len(first), len(second))
+            raise ZooError(
+                f"{longer[count].where}: another folder of data.further_targets lacks this segment."
+            )
+    return [by_name[one.name] for one in wanted]
+
+
+def _start(entry: Entry) -> float:
+    """Return the start of a segment in seconds."""
+    return entry.offset
+
+
+def _is_same(one: Entry, other: Entry) -> bool:
+    """Return whether two entries have the same times and transcript."""
+    times = (one.offset - other.offset, (one.duration or 0.0) - (other.duration or 0.0))
+    return max(map(abs, times)) < SAME and one.source.split() == other.source.split()
+
+
+def _with_targets(talk: Talk, other: Talk) -> Talk:
+    """Return a talk whose segments also have the translations of another talk's."""
+    pairs = zip(talk.segments, other.segments, strict=True)
+    return replace(
+        talk,
+        segments=tuple(replace(one, targets={**one.targets, **two.targets}) for one, two in pairs),
+    )
 
 
 def _split_folder(root: Path, *, split: str, pair: str) -> Path:
