@@ -32,7 +32,7 @@ MINUTE: Seconds = 60.0
 GIGA = 1e9
 TABLE_WIDTH = 160  # columns
 NOISE_LEVEL = 0.1  # standard deviation of noise samples
-CLOCK_FIELDS = ("elapsed", "chunks")  # of a logged stream
+CLOCK_FIELDS = ("elapsed", "chunks", "stages", "cpu")  # of a logged stream
 COPIES = 10  # repetitions of a bandwidth measurement, the best of which counts
 
 Sizes = Mapping[str, tuple[int, int, str]]  # option: default, default with --small, help

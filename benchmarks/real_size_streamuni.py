@@ -10,7 +10,7 @@ speech LoRA counts as merged into the weights.
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +38,7 @@ from harness import (
     weight_bytes,
 )
 from streamuni_meter import PARTS, Meter, Run
+from zoo.backbones.common.causal.layers import FastLayers
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.config import build, compose, machine
@@ -206,17 +207,34 @@ class Dictation:
             stack.callback(
                 decoder.model.register_forward_hook(self._write_ids, with_kwargs=True).remove
             )
+            # The zoo runs the layers itself; other loops call Transformers' network.
+            stack.enter_context(patch.object(FastLayers, "__call__", self._fast_pass()))
             stack.callback(
                 decoder.get_output_embeddings().register_forward_hook(self._raise_scores).remove
             )
             yield
 
+    def _fast_pass(self) -> Callable[..., Tensor]:
+        call = FastLayers.__call__
+
+        def call_and_write(
+            layers: FastLayers, embeddings: Tensor, positions: Tensor, *given: Any
+        ) -> Tensor:
+            states = call(layers, embeddings, positions, *given)
+            self._write(states, positions)
+            return states
+
+        return call_and_write
+
     def _write_ids(self, _: nn.Module, __: object, options: dict[str, Any], result: Any) -> Any:
-        answer, places = self.answer(), options["position_ids"] + 1 - self.opening
-        ids = torch.tensor(answer, device=places.device)[places.clamp(0, len(answer) - 1)]
-        states = result.last_hidden_state
-        states[..., 0], states[..., 1] = (ids // BASE).to(states), (ids % BASE).to(states)
+        self._write(result.last_hidden_state, options["position_ids"])
         return result
+
+    def _write(self, states: Tensor, positions: Tensor) -> None:
+        """Write the id that each position must predict into its state (streams, new, width)."""
+        answer, places = self.answer(), positions + 1 - self.opening
+        ids = torch.tensor(answer, device=places.device)[places.clamp(0, len(answer) - 1)]
+        states[..., 0], states[..., 1] = (ids // BASE).to(states), (ids % BASE).to(states)
 
     def _raise_scores(self, _: nn.Module, given: tuple[Tensor, ...], scores: Tensor) -> Tensor:
         ids = (given[0][..., 0] * BASE + given[0][..., 1].float()).long()

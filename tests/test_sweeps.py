@@ -81,7 +81,7 @@ def test_the_jobs_of_a_launcher_share_folder_and_group(
     ("override", "sentence"),
     [
         ("optimized_metric=chrF", "Unknown optimized_metric 'chrF'; choose one of: BLEU."),
-        ("hydra.sweeper.trials=4", "Key 'trials' not in"),
+        ("hydra.sweeper.trials=4", "Could not override 'hydra.sweeper.trials'."),
         ("hydra.run={folder:here}", "Could not override 'hydra.run'. Key 'folder'"),
     ],
 )

@@ -203,6 +203,7 @@ def test_our_own_log_gives_our_own_scores(
     assert again["signatures"] == ours["signatures"]
     own = ours["settings"].keys() - again["settings"].keys()
     assert own == {
+        "compute",
         "ranks",
         "streaming_seconds",
         "weights",

@@ -59,9 +59,10 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         facts: further facts for the report, by name.
     """
     rows = evaluator.rows
-    print_table(rows, console=wide_console())
+    console = wide_console()
+    print_table(rows, console=console)
     if note := load_note(rows):
-        print(note)
+        console.print(note, markup=False, highlight=False)
     png, page = write_plot(rows, folder), write_page(evaluator, folder, facts)
     for name in comet_scores(rows):
         from zoo.report.plots import plot_curves

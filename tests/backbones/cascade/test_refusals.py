@@ -26,7 +26,7 @@ def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
     with pytest.raises(
         ZooError,
         match=r"^SpeechToText cannot .* does not expose transcript; "
-        r".* of a family that does: canary, ctc, ",
+        r".* of a family that does: canary, chat_server, ctc, ",
     ):
         build(compose("evaluate", given).system)
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.causal.layers import FastLayers
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
@@ -84,15 +86,14 @@ def ask(backbone: ChainOfThought, session: Session, request: Request) -> list[in
 def passes(backbone: ChainOfThought) -> Iterator[list[int]]:
     """Positions fed in each pass through the decoder."""
     sizes: list[int] = []
+    call = FastLayers.__call__
 
-    def note(module: Any, arguments: Any, options: dict[str, Tensor]) -> None:
-        sizes.append(options["inputs_embeds"].shape[1])
+    def noted(layers: FastLayers, embeddings: Tensor, *given: Any) -> Tensor:
+        sizes.append(embeddings.shape[1])
+        return call(layers, embeddings, *given)
 
-    handle = backbone.decoder.model.register_forward_pre_hook(note, with_kwargs=True)
-    try:
+    with patch.object(FastLayers, "__call__", noted):
         yield sizes
-    finally:
-        handle.remove()
 
 
 @torch.inference_mode()
@@ -419,11 +420,15 @@ def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
         torch.tensor(backbone.tokenizer.convert_tokens_to_ids("<|assistant|>"))
     )
 
-    def place(module: Any, arguments: Any, options: dict[str, Tensor], output: Any) -> None:
-        here = (options["inputs_embeds"][0] == assistant).all(dim=1).nonzero().flatten()
+    call = FastLayers.__call__
+
+    def placed(layers: FastLayers, embeddings: Tensor, positions: Tensor, *given: Any) -> Tensor:
+        here = (embeddings[0] == assistant).all(dim=1).nonzero().flatten()
         if len(here):
-            begins[:] = [int(options["position_ids"][0, here[0]])]
-        output.last_hidden_state[..., 0] = options["position_ids"] - begins[0]
+            begins[:] = [int(positions[0, here[0]])]
+        hidden = call(layers, embeddings, positions, *given)
+        hidden[..., 0] = positions - begins[0]
+        return hidden
 
     class Head(torch.nn.Module):
         def forward(self, hidden: Tensor) -> Tensor:
@@ -432,10 +437,10 @@ def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
                 torch.tensor(script)[places], len(backbone.tokenizer)
             ).double()
 
-    hook, head = model.model.register_forward_hook(place, with_kwargs=True), model.lm_head
+    head = model.lm_head
     model.lm_head = Head()
     try:
-        yield script
+        with patch.object(FastLayers, "__call__", placed):
+            yield script
     finally:
-        hook.remove()
         model.lm_head = head
