@@ -81,7 +81,7 @@ MISTAKES = {
     "compare={a:b}": "compare must look like",
     'compare={a:["nonsense=1"]}': "Unknown key 'nonsense'; choose one of: data,",
     "compare={a:[system=nonsense]}": "Cannot read",
-    'compare={a:["backbone=3"]}': "Config group override must be a string or a list. Got int",
+    'compare={a:["backbone=3"]}': "backbone=3 must name a choice of backbone",
     'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
     'compare={a:["seed=1"],b:[]}': (
         "compare.a sets seed, which all systems share; set it outside of compare."
