@@ -27,7 +27,7 @@ def test_an_article_is_linked_to_the_noun_that_determines_it() -> None:
     for pair, before, after in zip(
         pairs, links, with_context(pairs, links, least_ratio=1.5), strict=True
     ):
-        # "the" says as much about der and die as "the old" does
+        # der and die are as probable after "the old" as after "the"
         assert after[0] == ((0, 1) if len(pair[0]) == 3 else (0,))
         assert after[1:] == before[1:]
 
