@@ -61,7 +61,7 @@ class Ear:
         self.loaded = 0
 
     def unavailable_reason(self) -> str | None:
-        return None if self.found else "Target speech has no ASR scores: no ear."
+        return None if self.found else "no ear."
 
     def load(self, device: torch.device | None = None) -> None:
         self.loaded += 1

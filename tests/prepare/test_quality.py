@@ -15,6 +15,7 @@ from zoo.prepare.items import Item, Notes, new_item
 from zoo.prepare.steps.estimation import Estimation, EstimationSettings
 from zoo.prepare.steps.filters import Filtering, Filters
 from zoo.prepare.steps.recognition import Recognition
+from zoo.recognisers.named import NamedRecogniser
 
 
 @pytest.fixture
@@ -39,6 +40,12 @@ class Cats:
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         self.lengths += [len(wave) / 16000 for wave in waves]
         return ["good cats"] * len(waves)
+
+
+def test_a_missing_recogniser_is_refused_before_other_steps_work() -> None:
+    step = Recognition(NamedRecogniser(name="/nowhere/recogniser", optional=True))
+    with pytest.raises(ZooError, match=r"no recogniser: No recogniser .* from /nowhere/recogniser"):
+        step.check()
 
 
 def test_the_wer_is_that_of_normalised_texts(item: Item) -> None:

@@ -22,7 +22,7 @@ from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
 from zoo.types import Instance
 
-NO_RECOGNISER = "Target speech has no ASR scores: evaluation.recogniser is null."
+NO_RECOGNISER = "evaluation.recogniser is null."
 
 
 @dataclass
@@ -63,9 +63,9 @@ class SpeechModels:
             models.utmos = UTMOSModel(Path(utmos), trusted=utmos_trusted)
             models.utmos.load()
         for code, recogniser in wanted.items():
-            note = NO_RECOGNISER if recogniser is None else recogniser.unavailable_reason()
-            if note:
-                models.notes.append(note)
+            reason = NO_RECOGNISER if recogniser is None else recogniser.unavailable_reason()
+            if reason:
+                models.notes.append(f"Target speech has no ASR scores: {reason}")
             elif recogniser:
                 models.recognisers[code] = recogniser
         return models

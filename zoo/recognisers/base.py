@@ -1,4 +1,4 @@
-"""The contract of speech recognisers that transcribe target speech for scoring."""
+"""The contract of speech recognisers: of target speech for scores, of corpora for filters."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -22,11 +22,11 @@ class Recogniser(Protocol):
     language: str | None
 
     def unavailable_reason(self) -> str | None:
-        """Check, before a long evaluation starts, that there is a model to load.
+        """Check, before long work starts, that there is a model to load.
 
         Returns:
-            None if there is a model; otherwise one sentence with the scores that are skipped and
-            the reason.
+            None if there is a model; otherwise the reason, one sentence. An evaluation then goes
+            without scores of recognised speech; a preparation cannot do its step.
 
         Raises:
             ZooError: the model is missing and not optional.

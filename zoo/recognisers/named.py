@@ -83,7 +83,7 @@ class NamedRecogniser:
         except ZooError as error:
             if not self.optional:
                 raise
-            return f"ASR scores are skipped because there is no recogniser: {error}"
+            return str(error)
         return None
 
     def load(self, device: torch.device | None = None) -> None:

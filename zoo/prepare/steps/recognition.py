@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zoo import audio
+from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.asr import Normaliser
 from zoo.metrics.quality import ErrorRate
@@ -34,7 +35,8 @@ class Recognition:
 
     def check(self) -> None:
         """See ``Step``."""
-        self.recogniser.unavailable_reason()
+        if reason := self.recogniser.unavailable_reason():  # of a model that may be missing
+            raise ZooError(f"The step recognition has no recogniser: {reason}")
 
     def load(self, device: "torch.device | None" = None) -> None:
         """See ``Step``."""
