@@ -66,6 +66,24 @@ def test_rows_carry_the_overrides_in_which_runs_differ(tmp_path: Path) -> None:
     assert rows[3].settings["overrides"] == ["evaluation.talks=2", *named]
 
 
+def test_a_run_is_listed_once_and_reports_on_runs_are_left_out(tmp_path: Path) -> None:
+    one = run(tmp_path / "outputs" / "one", [row("a", 50.0)], "policy.k=1")
+    two = run(tmp_path / "outputs" / "two", [row("a", 60.0)], "policy.k=3")
+    report = tmp_path / "outputs" / "report"
+    join([one, two], report)
+
+    found = find_runs([tmp_path / "outputs", one / ".." / "one"])
+    assert [finished.folder.name for finished in found] == ["one", "two"]
+    [named] = find_runs([report])
+    assert [joined.system for joined in named.rows] == ["a policy.k=1", "a policy.k=3"]
+
+
+def test_a_folder_of_reports_only_is_refused(tmp_path: Path) -> None:
+    join([run(tmp_path / "one", [row("a", 50.0)])], tmp_path / "reports" / "first")
+    with pytest.raises(ZooError, match="but those of reports on other runs; name the folder"):
+        find_runs([tmp_path / "reports"])
+
+
 def test_table_plot_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = run(tmp_path / "one", [row("a", 50.0)], "policy.k=1")
     two = run(tmp_path / "two", [row("a", 60.0)], "policy.k=3")

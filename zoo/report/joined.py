@@ -12,6 +12,7 @@ from zoo.parsing import parse_yaml
 from zoo.report.results import Row, read_rows
 
 RESULTS = "results.json"
+RUN = "run"  # setting of a joined row: the folder of its run
 # Overrides of these keys do not change a result, so they do not name a row.
 SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
 # The name of a row, which these keys choose, has their information already.
@@ -32,22 +33,34 @@ class FinishedRun:
     rows: Sequence[Row]
     overrides: Sequence[str]
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether the folder is a report on other runs, whose rows name them."""
+        return any(RUN in row.settings for row in self.rows)
+
 
 def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     """Return the runs in folders, in the order of the folders; a multirun has several.
 
+    A run that is found twice is listed once. Reports on runs, which repeat their rows, are only
+    read where their folder itself is named.
+
     Raises:
         ZooError: a folder has no results, or a file in it is damaged.
     """
-    runs: list[FinishedRun] = []
+    runs: dict[Path, FinishedRun] = {}
     for place in places:
-        found = sorted(place.rglob(RESULTS)) if place.is_dir() else []
-        if not found:
-            raise ZooError(f"{place} has no {RESULTS}; name the folder of an evaluation.")
-        runs += [
-            FinishedRun(path.parent, read_rows(path), _overrides(path.parent)) for path in found
+        paths = sorted(place.rglob(RESULTS)) if place.is_dir() else []
+        found = [
+            FinishedRun(path.parent, read_rows(path), _overrides(path.parent)) for path in paths
         ]
-    return runs
+        found = [run for run in found if run.folder == place or not run.is_joined]
+        if not found:
+            others = " but those of reports on other runs" if paths else ""
+            raise ZooError(f"{place} has no {RESULTS}{others}; name the folder of an evaluation.")
+        for run in found:
+            runs.setdefault(run.folder.resolve(), run)
+    return list(runs.values())
 
 
 def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
@@ -71,7 +84,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
         ]
         for row in run.rows:
             log = os.path.relpath(run.folder / row.instances, folder)
-            settings = {**row.settings, "run": str(run.folder), "overrides": list(run.overrides)}
+            settings = {**row.settings, RUN: str(run.folder), "overrides": list(run.overrides)}
             name = " ".join([row.system, *own]) if row.kind == "system" else row.system
             joined = replace(row, system=name, instances=log, settings=settings, p_values={})
             if row.kind == "system" or not any(_same_reference(joined, other) for other in rows):

@@ -12,6 +12,7 @@ from zoo.formats.logs import read_log
 from zoo.formats.speech import unloaded
 from zoo.languages import language
 from zoo.parsing import parse_json
+from zoo.report.joined import RUN
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import Row
 from zoo.streaming.elapsed import with_convention
@@ -45,7 +46,7 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     """
     talks_of_run: dict[Path, dict[str, Talk]] = {}
     for place, row in enumerate(rows):
-        run, log = Path(row.settings["run"]).resolve(), folder / row.instances
+        run, log = Path(row.settings[RUN]).resolve(), folder / row.instances
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
