@@ -4,8 +4,9 @@
         word_alignment=eflomal
 
 minitalks is written to ``OUT/mustc`` in the form of MuST-C, which has audio, the times of sentences
-and texts only. ``python -m zoo.prepare`` makes ``OUT/prepared-en-<target>`` of it with the
-overrides; a killed preparation is continued by the same command. The result is compared with the
+and texts only. ``python -m zoo.prepare`` makes ``OUT/prepared-en-<targets>`` of it with the
+overrides; a killed preparation is continued by the same command. Several targets (``--target de
+--target es``) become one corpus, so that the words are timed once. The result is compared with the
 gold word times and alignments: the shares of the target words that are written in the same chunk of
 960 ms, in an earlier or a later one. The chunks begin at the start of the talk. Words of sentences
 that trainings leave out are counted by themselves.
@@ -40,26 +41,29 @@ def main() -> None:
     parser.add_argument(
         "--phonemes",
         action="store_true",
-        help="also write OUT/labelled-en-<target> with minitalks' phoneme times, on which the "
+        help="also write OUT/labelled-en-<targets> with minitalks' phoneme times, on which the "
         "first stage of infinisst_minitalks trains the encoder instead of loading a trained one",
     )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of zoo.prepare")
     given = parser.parse_intermixed_args()
 
+    targets = given.target or ["de"]
+    direction = f"en-{'-'.join(targets)}"
     splits = given.split or ["train"]
     gold = {split: MiniTalks().talks(split, limit=given.talks) for split in splits}
-    root = given.out / "mustc"
-    results: dict[str, dict[str, float]] = {}
-    for target in given.target or ["de"]:
+    root, folder = given.out / "mustc", given.out / f"prepared-{direction}"
+    for target in targets:
         for split, talks in gold.items():
             write_mustc(root, split, talks, target)
-        folder = given.out / f"prepared-en-{target}"
-        prepare(root, folder, target, splits, given.overrides)
-        for split, talks in gold.items():
-            prepared = Aligned(folder=str(folder)).talks(split)
+    prepare(root, folder, targets, splits, given.overrides)
+
+    results: dict[str, dict[str, float]] = {}
+    for split, talks in gold.items():
+        prepared = Aligned(folder=str(folder)).talks(split)
+        for target in targets:
             results[f"{target} {split}"] = agreement(prepared, talks, target)
-            if given.phonemes:
-                write_labelled(given.out / f"labelled-en-{target}", split, prepared, talks)
+        if given.phonemes:
+            write_labelled(given.out / f"labelled-{direction}", split, prepared, talks)
     names = (SAME, EARLIER, LATER, LOST)
     print_table(
         ("% of target words", *names),
@@ -91,12 +95,25 @@ def write_mustc(root: Path, split: str, talks: Sequence[Talk], target: str) -> N
 
 
 def prepare(
-    root: Path, folder: Path, target: str, splits: Sequence[str], overrides: Sequence[str]
+    root: Path,
+    folder: Path,
+    targets: Sequence[str],
+    splits: Sequence[str],
+    overrides: Sequence[str],
 ) -> None:
-    """Prepare a direction in a process of its own."""
+    """Prepare the corpus in a process of its own.
+
+    Args:
+        root: folder of the corpus in the form of MuST-C.
+        folder: folder of the result.
+        targets: target languages.
+        splits: names of the splits.
+        overrides: Hydra overrides.
+    """
     command = [
         *(sys.executable, "-m", "zoo.prepare", "data=mustc", f"data.root={root}"),
-        *(f"target_language={target}", f"prepare.folder={folder}", "logger=csv"),
+        *(f"target_language={targets[0]}", f"data.further_targets=[{','.join(targets[1:])}]"),
+        *(f"prepare.folder={folder}", "logger=csv"),
         *(f"prepare.splits=[{','.join(splits)}]", *overrides),
     ]
     if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
