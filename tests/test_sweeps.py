@@ -1,13 +1,12 @@
 """Hydra's sweepers and launchers run jobs of evaluate.py in one folder and one group."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.fixtures import processes
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = ["system=replay", "data=recorded", "logger=csv"]  # jobs of a second, without a network
@@ -34,13 +33,9 @@ def logs(tmp_path: Path) -> list[Path]:
 
 def evaluate(folder: Path, *overrides: str) -> None:
     """Run evaluate.py in ``folder``."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "evaluate.py"), *JOB, *overrides],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
+    environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = processes.run(
+        ROOT / "evaluate.py", *JOB, *overrides, folder=folder, environment=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -86,12 +81,6 @@ def test_the_jobs_of_a_launcher_share_folder_and_group(
     ],
 )
 def test_a_wrong_setting_is_refused(tmp_path: Path, override: str, sentence: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "train.py"), override, "logger=csv"],
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = processes.run(ROOT / "train.py", override, "logger=csv", folder=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr

@@ -1,14 +1,12 @@
 """The backbone of docs/add_a_backbone.md trains, exports, streams from outside the repository."""
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_docs import ROOT, blocks
+from tests.fixtures import processes
 
 PAGE = ROOT / "docs" / "add_a_backbone.md"
 QUICK = ["device=cpu", "logger=csv", "threads=1"]
@@ -27,11 +25,8 @@ def package(tmp_path: Path) -> Path:
 
 def run(package: Path, script: str, *overrides: str) -> str:
     """The output of a command in the package's folder."""
-    command = [sys.executable, str(ROOT / script), *overrides, *QUICK]
-    environment = {**os.environ, "PYTHONPATH": str(package)}
-    done = subprocess.run(
-        command, cwd=package, env=environment, check=False, capture_output=True, text=True
-    )
+    environment = {"PYTHONPATH": str(package)}
+    done = processes.run(ROOT / script, *overrides, *QUICK, folder=package, environment=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -1,14 +1,13 @@
 """The corpus of docs/add_a_corpus.md is evaluated from outside the repository."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from tests.docs.test_docs import ROOT, blocks
+from tests.fixtures import processes
 from zoo import audio
 from zoo.config import BAD_INPUT
 from zoo.data.minitalks import corpus as minitalks
@@ -43,13 +42,11 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(package: Path, script: str, *overrides: str) -> subprocess.CompletedProcess[str]:
+def run(package: Path, script: str, *overrides: str) -> CompletedProcess[str]:
     """The result of a command in the package's folder."""
-    command = [sys.executable, str(ROOT / script), *CHOSEN, *QUICK, *overrides]
-    environment = {**os.environ, "PYTHONPATH": str(package)}
-    return subprocess.run(
-        command, cwd=package, env=environment, check=False, capture_output=True, text=True
-    )
+    overrides = (*CHOSEN, *QUICK, *overrides)
+    environment = {"PYTHONPATH": str(package)}
+    return processes.run(ROOT / script, *overrides, folder=package, environment=environment)
 
 
 def test_a_corpus_from_outside_is_evaluated(package: Path) -> None:

@@ -1,13 +1,12 @@
 """python evaluate.py: files of the run folder, a multirun and a comparison."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from tests.evaluation.conftest import TINY, Evaluate
+from tests.fixtures import processes
 from zoo.formats.logs import read_log
 from zoo.languages import language
 
@@ -221,13 +220,9 @@ def test_a_multirun_is_one_launch_with_a_run_per_job(
     """Two jobs: numbered folders, two W&B runs in one group; an error in a job exits with 2."""
     sweep = ["-m", "evaluation.knob_values=[1],[2]", "evaluation.upper_bound=false"]
     given = [*TINY, f"backbone.checkpoint={model}", *mustc]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "evaluate.py"), *sweep, *given, *more]
-        return subprocess.run(
-            command, cwd=here, env=environment, capture_output=True, text=True, timeout=240
-        )
+    def run(*more: str) -> CompletedProcess[str]:
+        return processes.run(ROOT / "evaluate.py", *sweep, *given, *more, folder=here)
 
     done = run()
     assert done.returncode == 0, done.stderr

@@ -1,40 +1,47 @@
 """Several ranks give the words, delays and scores of one process, and one run folder."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks.harness import streams_without_clock
+from tests.evaluation.conftest import TINY, Evaluate, write_corpus
+from tests.fixtures import processes
 
-ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = processes.ROOT / "evaluate.py"
 ROW = Path("instances") / "00-infinisst-m2"
-JOB = [
-    "evaluation.talks=1",
+OPTIONS = [
+    "data=mustc",
+    "evaluation.split=tst-COMMON",
     "evaluation.view=segments",
     "evaluation.knob_values=[2]",
     "evaluation.upper_bound=false",
-    "evaluation.oracle_k=[]",
     "device=cpu",
     "logger=csv",
 ]
 
 
+@pytest.fixture(scope="module")
+def job(model: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The overrides of an evaluation of four segments."""
+    corpus = write_corpus(tmp_path_factory.mktemp("ranks") / "corpus")
+    return [*TINY, f"backbone.checkpoint={model}", f"data.root={corpus}", *OPTIONS]
+
+
+@pytest.fixture(scope="module")
+def single(job: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("ranks") / "single"
+    evaluate(folder, *job)
+    return folder
+
+
 def evaluate(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> None:
     """Run evaluate.py into ``folder``."""
-    command = [sys.executable, *launcher, str(ROOT / "evaluate.py"), *JOB, *overrides]
-    done = subprocess.run(
-        [*command, f"hydra.run.dir={folder}"],
-        cwd=folder.parent,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    command = [*launcher, SCRIPT, *overrides, f"hydra.run.dir={folder}"]
+    done = processes.run(*command, folder=folder.parent, environment={"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -48,11 +55,12 @@ def scores(folder: Path) -> dict[str, float]:
     }
 
 
-@pytest.fixture(scope="module")
-def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ranks") / "single"
-    evaluate(folder)
-    return folder
+def test_the_streams_have_words(single: Path) -> None:
+    """Otherwise the comparisons below would prove nothing."""
+    lines = (single / ROW / "finished" / "rank0.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    assert len({json.dumps(stream) for stream in streams_without_clock(single)}) > 1
+    assert scores(single)
 
 
 @pytest.mark.parametrize(
@@ -64,31 +72,35 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["devices", "torchrun"],
 )
 def test_two_ranks_equal_one(
-    single: Path, tmp_path: Path, overrides: list[str], launcher: tuple[str, ...]
+    single: Path, job: list[str], tmp_path: Path, overrides: list[str], launcher: tuple[str, ...]
 ) -> None:
-    evaluate(tmp_path / "run", *overrides, launcher=launcher)
+    evaluate(tmp_path / "run", *job, *overrides, launcher=launcher)
     assert streams_without_clock(tmp_path / "run") == streams_without_clock(single)
     assert scores(tmp_path / "run") == scores(single)
     assert len(list((tmp_path / "run" / ROW / "finished").glob("rank*.jsonl"))) == 2
 
 
-def test_a_run_of_one_process_is_resumed_by_two(single: Path, tmp_path: Path) -> None:
+def test_a_run_of_one_process_is_resumed_by_two(
+    single: Path, job: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(single, folder)
     log = folder / ROW / "finished" / "rank0.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
-    log.write_bytes(b"".join(lines[:3]) + lines[3][:50])
-    evaluate(folder, f"resume={folder}", "trainer.devices=2")
+    log.write_bytes(lines[0] + lines[1][:50])
+    overrides = [*job, f"hydra.run.dir={folder}", f"resume={folder}"]
+    for rank in processes.launch(SCRIPT, *overrides, folder=tmp_path, ranks=2):
+        output, _ = rank.communicate()
+        assert rank.returncode == 0, output[-3000:]
     assert streams_without_clock(folder) == streams_without_clock(single)
-    assert log.read_bytes().startswith(b"".join(lines[:3]))
+    assert log.read_bytes().startswith(lines[0])
     finished = list((folder / ROW / "finished").glob("rank*.jsonl"))
     assert sum(path.read_bytes().count(b"\n") for path in finished) == len(lines)
 
 
-def test_another_configuration_is_refused_with_the_difference(single: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "evaluate.py"), *JOB, "evaluation.batch_size=2"]
-    done = subprocess.run(
-        [*command, f"resume={single}"], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "was started with evaluation.batch_size=1, not 2" in done.stderr
+def test_another_configuration_is_refused_with_the_difference(
+    single: Path, job: list[str], evaluate: Evaluate
+) -> None:
+    done = evaluate(*job, "evaluation.batch_size=2", f"resume={single}", tiny=False)
+    assert done.code == 2
+    assert "was started with evaluation.batch_size=1, not 2" in done.err

@@ -1,10 +1,7 @@
 """The card of a prepared split: its numbers, its page, and the artifact in W&B."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +9,7 @@ from pathlib import Path
 import pytest
 import wandb
 
+from tests.fixtures import processes
 from zoo.data.corpora import Aligned
 from zoo.prepare.card import write_card
 from zoo.prepare.items import Item, Notes, new_item
@@ -100,13 +98,7 @@ def test_the_command_writes_the_card(corpus: Path, tmp_path: Path) -> None:
         "prepare.splits=[train]",
         "logger.mode=disabled",
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "zoo.prepare", *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        capture_output=True,
-        text=True,
-    )
+    done = processes.run("-m", "zoo.prepare", *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "4 talks, 8 of 12 segments usable" in done.stdout
     assert (tmp_path / "out" / "train.card.html").is_file()

@@ -1,9 +1,6 @@
 """python -m zoo.prepare: the whole way, killed and restarted, in shards and in processes."""
 
-import os
 import signal
-import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable
@@ -16,6 +13,7 @@ import soundfile
 import torch
 from omegaconf import DictConfig
 
+from tests.fixtures import processes
 from zoo import audio
 from zoo.config import compose
 from zoo.data.corpora import Aligned
@@ -183,13 +181,7 @@ def test_killed_and_restarted_writes_the_same_bytes(
 ) -> None:
     run(corpus, tmp_path / "whole")
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "zoo.prepare", *arguments(corpus, out)]
-    job = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        stderr=subprocess.DEVNULL,
-    )
+    job = processes.start("-m", "zoo.prepare", *arguments(corpus, out), folder=tmp_path)
     while job.poll() is None and len(list(out.rglob("*.jsonl"))) < files:
         time.sleep(0.002)
     job.send_signal(signal.SIGKILL)

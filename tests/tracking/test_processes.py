@@ -4,15 +4,13 @@ The two processes are started by Lightning and by torchrun.
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fixtures import processes
 from zoo.tracking.run import run_id_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -89,24 +87,13 @@ def app(tmp_path: Path) -> Path:
     return folder
 
 
-def _start(app: Path, *command: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_WAIT_POLICY": "passive"}
-    return subprocess.Popen(
-        [sys.executable, *command],
-        cwd=app,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+def _start(app: Path, *command: str) -> processes.Process:
+    environment = {"PYTHONPATH": str(REPOSITORY), "OMP_WAIT_POLICY": "passive"}
+    return processes.start(*command, folder=app, environment=environment, joined=True)
 
 
-def _finish(process: subprocess.Popen[str]) -> str:
-    try:
-        output, _ = process.communicate(timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
+def _finish(process: processes.Process) -> str:
+    output, _ = process.communicate(timeout=TIMEOUT)
     return output
 
 

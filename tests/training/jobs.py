@@ -3,20 +3,18 @@
 import csv
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from tests.fixtures import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def train(folder: Path, given: Sequence[str]) -> None:
     """Train into ``folder`` to the end."""
-    done = subprocess.run(
-        _command(folder, given), cwd=folder.parent, check=False, capture_output=True, text=True
-    )
+    done = processes.run(*_command(folder, given), folder=folder.parent)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -30,22 +28,14 @@ def train_and_kill(
     exit_code: int = -signal.SIGKILL,
 ) -> None:
     """Train into ``folder`` and send a signal to all processes when ``step`` is logged."""
-    output = folder.with_suffix(".txt")
-    with output.open("w") as file:
-        started = subprocess.Popen(
-            _command(folder, given),
-            cwd=folder.parent,
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
+    started = processes.start(*_command(folder, given), folder=folder.parent, joined=True)
     while started.poll() is None:
         if (folder / "metrics.csv").exists() and step in losses(folder, stages):
             os.killpg(started.pid, number)
             started.wait()
         time.sleep(0.02)
     assert started.returncode == exit_code, (
-        f"it ended before it could be killed: {output.read_text()[-2000:]}"
+        f"it ended before it could be killed: {started.communicate()[0][-2000:]}"
     )
 
 
@@ -58,4 +48,4 @@ def losses(folder: Path, stages: Iterable[str]) -> dict[int, float]:
 
 
 def _command(folder: Path, given: Sequence[str]) -> list[str]:
-    return [sys.executable, str(ROOT / "train.py"), *given, f"hydra.run.dir={folder}"]
+    return [str(ROOT / "train.py"), *given, f"hydra.run.dir={folder}"]

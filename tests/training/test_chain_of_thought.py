@@ -1,12 +1,11 @@
 """A small training of a chain of thought from its configuration, stage by stage."""
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures import processes
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 
@@ -40,14 +39,8 @@ TRAINING = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("training")
-    command = [
-        sys.executable,
-        str(ROOT / "train.py"),
-        *PHI4,
-        *TRAINING,
-        f"hydra.run.dir={folder / 'run'}",
-    ]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    overrides = [*PHI4, *TRAINING, f"hydra.run.dir={folder / 'run'}"]
+    done = processes.run(ROOT / "train.py", *overrides, folder=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"backbone.name={folder / 'run' / 'export'}" in done.stdout
     return folder / "run"

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.fixtures import processes
 from tests.training import tiny
 from zoo.backbones.base import mark_restored
 from zoo.errors import ZooError
@@ -64,14 +63,7 @@ def test_a_checksum_may_have_all_64_bits() -> None:
 
 
 def test_two_processes_continue_as_one_and_one_as_two(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.tiny", str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = processes.run("-m", "tests.training.tiny", tmp_path, folder=ROOT)
     assert done.returncode == 0, done.stderr[-2000:]
     whole, parts = (
         [json.loads(line) for line in (tmp_path / run / "steps.jsonl").read_text().splitlines()]

@@ -1,7 +1,5 @@
 """Errors in the configuration of a training are one sentence, before anything is loaded."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import torch
 from lightning.pytorch.callbacks import LearningRateMonitor, Timer
 from lightning.pytorch.loggers import CSVLogger
 
+from tests.fixtures import processes
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
@@ -87,8 +86,7 @@ def test_settings_of_excerpts_are_checked_at_construction(given: str) -> None:
 
 @pytest.mark.parametrize("given", JOBS)
 def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "train.py"), *given.split()]
-    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    done = processes.run(ROOT / "train.py", *given.split(), folder=tmp_path)
     assert done.returncode == 2, done.stderr[-2000:]
     assert done.stderr.startswith(f"error: {JOBS[given]}")
     assert done.stderr.count("\n") == 1

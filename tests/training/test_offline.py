@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 import zoo
+from tests.fixtures import processes
 from zoo.config import build, compose
 from zoo.loading import FOLDER
 from zoo.training.preparation import prepare
@@ -52,8 +51,7 @@ TRAINING = [
 
 
 def run(program: str, *arguments: str, folder: Path) -> str:
-    command = [sys.executable, str(ROOT / program), *TINY, *arguments]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    done = processes.run(ROOT / program, *TINY, *arguments, folder=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -1,7 +1,5 @@
 """The paper's recipe of InfiniSST: its numbers, its memory, and both stages one after the other."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 import zoo
+from tests.fixtures import processes
 from tests.fixtures.llama import write_llama_8b
 from tests.fixtures.streams import white_noise
 from zoo.config import build, compose, plain
@@ -115,13 +114,8 @@ def train(folder: Path, stage: int, name: str) -> Path:
     """Take two steps of a stage in ``folder``, and return the export."""
     only = f"training.curriculum.stages.{name}"
     given = [f"{only}.passes=null", f"{only}.steps=2", f"{only}.step_seconds=60"]
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "train.py"), *experiment(stage, "minitalks"), *TINY, *given],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    overrides = [*experiment(stage, "minitalks"), *TINY, *given]
+    done = processes.run(ROOT / "train.py", *overrides, folder=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder / f"outputs/infinisst_paper/infinisst_minitalks_en-de/stage{stage}/export"
 

@@ -1,10 +1,6 @@
 """DDP, FSDP2 and ZeRO on two CPU processes take the steps of one process, also when resumed."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.fixtures import processes
 from tests.training import sharded_job
-from tests.training.jobs import ROOT
 from tests.training.sharded_job import (
     EVALUATED,
     EVERY,
@@ -45,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.folder.mkdir()
         trained_tokenizer(run, cfg, sharded_job.talks("train"), build(cfg.training))
 
-    ranks = launch(folder)
+    job = processes.ROOT / "tests" / "training" / "sharded_job.py"
+    ranks = processes.launch(job, folder, *NAMES, folder=processes.ROOT, ranks=2)
     even, uneven = (
         sharded_job.configuration(name, f"backbone.tokenizer={folder / name / 'tokenizer'}")
         for name in EXPERIMENTS
@@ -62,32 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         output = rank.communicate()[0]
         assert rank.returncode == 0, output[-3000:]
     return folder
-
-
-def launch(folder: Path) -> list[subprocess.Popen[str]]:
-    """Start the trainings of two processes."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    shared = {
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": "2",
-        "LOCAL_WORLD_SIZE": "2",
-        "GROUP_RANK": "0",
-        "TORCHELASTIC_RUN_ID": "test",  # Lightning starts no further processes
-    }
-    return [
-        subprocess.Popen(
-            [sys.executable, str(ROOT / "tests/training/sharded_job.py"), str(folder), *NAMES],
-            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
 
 
 def facts(folder: Path, name: str) -> dict[str, Any]:
