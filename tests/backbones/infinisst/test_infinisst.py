@@ -124,18 +124,20 @@ def test_one_chunk_of_full_length_is_offline_decoding(
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("unit", ["tokens", "turns"])
+@pytest.mark.parametrize(("unit", "capture"), [("tokens", "static"), ("turns", "off")])
 def test_a_batch_gives_each_stream_its_words_alone(
-    make: Make, stream: Stream, noise: Noise, beams: int, unit: str
+    make: Make, stream: Stream, noise: Noise, beams: int, unit: str, capture: str
 ) -> None:
     search = TurnSearchConfig(
         beams=beams, no_repeat_ngram=4, repetition_penalty=1.2, tokens_per_chunk=4
     )
-    backbone = make(search=search, window=WindowConfig(size=60, unit=unit))
+    window = WindowConfig(size=60, unit=unit)
+    backbone = make(search=search, window=window)
+    batched = make(search=search, window=window, capture=capture)
     talks = {
         str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))
     }
-    together = stream(backbone, talks, multiplier=2, batch_size=3)
+    together = stream(batched, talks, multiplier=2, batch_size=3)
     reverse = stream(backbone, dict(reversed(talks.items())), multiplier=2)
     for name in talks:
         assert together[name].text

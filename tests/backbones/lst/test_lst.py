@@ -152,6 +152,7 @@ def test_a_batch_equals_its_streams_decoded_alone(
     """Ragged audio and ragged text."""
     search = SearchConfig(beams=beams, no_repeat_ngram=2, repetition_penalty=1.3)
     backbone = make(search=search, block_chunks=block_chunks)
+    batched = make(search=search, block_chunks=block_chunks, capture="static")
     settings = [(2.5, PREFIX, 0), (0.1, [50], 1), (1.3, [], 2), (1.3, PREFIX[:2], 3)]
 
     def streams() -> list[Session]:
@@ -160,7 +161,7 @@ def test_a_batch_equals_its_streams_decoded_alone(
             for seconds, prefix, seed in settings
         ]
 
-    together = backbone.decode(streams(), [Request()] * 4, ALIGNED)
+    together = batched.decode(streams(), [Request()] * 4, ALIGNED)
     alone = [backbone.decode([session], [Request()], ALIGNED)[0] for session in streams()]
     assert len({tuple(hypothesis.token_ids.tolist()) for hypothesis in alone}) > 1
     for one, other in zip(together, alone, strict=True):

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.common.causal.static_steps import Capture
 from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.speech_llm.data import Batch, Output
@@ -55,6 +56,7 @@ class InfiniSST(SpeechLLM):
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
         lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         layer_drop: float = 0.0,
@@ -79,6 +81,8 @@ class InfiniSST(SpeechLLM):
             dtype: Data type of weights and activations.
             window: Size of the decoder's sliding window (section 3.5).
             search: Beam search options of a turn.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             lora: Trainable adapter of the language model. None merges an adapter in ``checkpoint``
                 into the weights.
             gradient_checkpointing: Whether training recomputes activations instead of keeping them.
@@ -100,6 +104,7 @@ class InfiniSST(SpeechLLM):
             latency_tokens=latency_tokens,
             dtype=dtype,
             suppress=search.suppress,
+            capture=capture,
             lora=lora,
             gradient_checkpointing=gradient_checkpointing,
             layer_drop=layer_drop,
@@ -194,7 +199,7 @@ class InfiniSST(SpeechLLM):
             self.embed(ids, self.adapt(frames[None])[0])
             for ids, frames in zip(prompts, encoded, strict=True)
         ]
-        branches = CausalBranches(self.decoder, states, embeddings)
+        branches = CausalBranches(self.decoder, states, embeddings, steps=self.steps)
         earlier = [recent_ids(state, self.search.lookback) for state in states]
         answers = search(
             branches,

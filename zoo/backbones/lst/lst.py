@@ -17,6 +17,7 @@ from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.causal.static_steps import Capture
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
@@ -86,6 +87,7 @@ class LST(SpeechLLM):
         dtype: str = "float32",
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
+        capture: Capture = "off",
         lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         layer_drop: float = 0.0,
@@ -116,6 +118,8 @@ class LST(SpeechLLM):
             dtype: Data type of weights and activations.
             search: Beam search options of an answer.
             max_tokens: Maximum number of new token ids in an answer, end-of-turn id included.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             lora: Trainable adapter of the language model. None merges an adapter in ``name`` into
                 the weights.
             gradient_checkpointing: Whether training recomputes activations instead of keeping them.
@@ -147,6 +151,7 @@ class LST(SpeechLLM):
             embedding_std=embedding_std,
             dtype=dtype,
             suppress=search.suppress,
+            capture=capture,
             lora=lora,
             gradient_checkpointing=gradient_checkpointing,
             layer_drop=layer_drop,
@@ -320,6 +325,7 @@ class LST(SpeechLLM):
                 for ids, frames in zip(prompts, speech, strict=True)
             ],
             heads=self.heads if aligned else None,
+            steps=self.steps,
         )
         alignment = self.alignment if aligned else None
         answers = search(

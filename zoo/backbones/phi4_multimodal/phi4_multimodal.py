@@ -48,6 +48,8 @@ class Phi4Multimodal(ChainOfThought):
         reuse: Whether a translation reuses the keys and values of its transcript.
         search: Search settings of translations.
         alignment: Self-attention layers and heads that align target tokens with speech.
+        capture: Whether decoding steps have fixed shapes (``off``, ``static``), and are replayed as
+            CUDA graphs (``auto``).
         max_tokens: Maximum number of generated tokens per transcript and per translation.
         tokens_per_second: Maximum number of generated tokens per transcript and second of audio.
         dtype: Name of the floating-point type of weights and activations.

@@ -10,37 +10,15 @@ from peft import LoraConfig, inject_adapter_in_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
+from tests.backbones.common.causal.networks import MODELS, network
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.decoder import ATTENTION
 from zoo.backbones.common.causal.layers import fast_layers, joined, side_by_side
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.layout import arrange_linear
-
-MODELS = {
-    "llama": {},
-    "mistral": {"sliding_window": None},
-    "qwen2": {},
-    "qwen3": {"head_dim": 8},
-    "phi3": {"partial_rotary_factor": 0.5, "pad_token_id": 0},
-}
-
-
-def network(kind: str, dtype: torch.dtype = torch.float64, **fields: Any) -> PreTrainedModel:
-    """A random causal LM with two layers, four query heads and two key-value heads."""
-    torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "vocab_size": 64}
-    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    config = AutoConfig.for_model(kind, **(sizes | heads | MODELS[kind] | fields))
-    model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if "norm" in name or "bias" in name:
-                weight.normal_(mean=1.0)
-    return model.eval()
 
 
 @torch.inference_mode()

@@ -142,14 +142,18 @@ def random(
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", [phi, qwen])
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(("fast", "capture"), [(True, "off"), (False, "off"), (True, "static")])
 def test_streams_as_the_class_would(
-    kind: Callable[..., ChainOfThought], fast: bool, live: Callable[..., Session], tmp_path: Path
+    kind: Callable[..., ChainOfThought],
+    fast: bool,
+    capture: str,
+    live: Callable[..., Session],
+    tmp_path: Path,
 ) -> None:
     prefix, needs = [70, 71, 72], frozenset({Capability.ALIGNMENT})
 
     def answers_have_two_lengths(seed: int) -> bool:
-        backbone = random(kind, tmp_path, seed=seed, draft=fast, reuse=fast)
+        backbone = random(kind, tmp_path, seed=seed, draft=fast, reuse=fast, capture=capture)
         separator, end = backbone.prompt.separator, backbone.prompt.end
         assert len(separator) == 1
         session = live(backbone, seconds=1.28, prefix=prefix)

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.causal.static_steps import StaticSteps
 from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.partial_text import PartialText
 from zoo.types import Hypothesis
@@ -28,6 +29,7 @@ class AlignedBranches(CausalBranches):
         speech: Sequence[tuple[int, int]],
         heads: Heads | None,
         caches: Sequence[Tensor | None] | None = None,
+        steps: StaticSteps | None = None,
     ) -> None:
         """Run the decoder over the prompts.
 
@@ -40,13 +42,15 @@ class AlignedBranches(CausalBranches):
             heads: Heads whose attention is recorded, by layer index. None records no attention.
             caches: (layers, 2, heads, n, head size) keys and values of the positions before each
                 prompt, which then include the speech. None means that nothing is cached.
+            steps: Static memory and captured steps of the backbone.
         """
         empty = empty_cache(decoder)
         texts = [
             Prefilled(empty if cache is None else cache)
             for cache in caches or [None] * len(prompts)
         ]
-        super().__init__(decoder, texts, prompts, heads=heads, recorded=max(prefixes) + 1)
+        recorded = max(prefixes) + 1
+        super().__init__(decoder, texts, prompts, heads=heads, recorded=recorded, steps=steps)
 
         # All streams record as many rows as the longest kept text needs; skip the surplus rows.
         self._skipped = [self.recorded - 1 - prefix for prefix in prefixes]

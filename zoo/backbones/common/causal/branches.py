@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.causal.layers import fast_layers
+from zoo.backbones.common.causal.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.step_records import StepRecords
 
 
@@ -58,22 +59,37 @@ def empty_cache(decoder: PreTrainedModel) -> Tensor:
     return torch.zeros(shape, dtype=decoder.model.dtype, device=decoder.model.device)
 
 
-def batched(texts: Sequence[CachedText], new: int) -> KeyValueCache:
+def batched(
+    texts: Sequence[CachedText],
+    new: int,
+    *,
+    decoder: PreTrainedModel,
+    steps: StaticSteps | None = None,
+) -> KeyValueCache:
     """Combine the caches of several streams into one batch, padded on the left.
 
     Args:
         texts: Cached positions of each stream.
         new: Number of positions that are allocated in addition.
+        decoder: Causal LM that continues the texts.
+        steps: Provides the memory of static steps. None: the batch gets memory of its own.
     """
     layers, pair, heads, _, size = texts[0].cache.shape
     length = max(text.kept for text in texts)
     shape = (layers, pair, len(texts), heads, length + new + ROOM, size)
-    data = texts[0].cache.new_empty(shape)
+    like = texts[0].cache
+    if steps is None:
+        cache = KeyValueCache(like.new_empty(shape))
+    else:
+        cache = steps.cache(decoder, shape, like)
+        cache.data[..., length:, :] = 0  # a static step multiplies all positions
     for row, text in enumerate(texts):
         padding = length - text.kept
-        data[:, :, row, :, :padding] = 0  # uninitialised memory may hold NaN, and 0 x NaN is NaN
-        data[:, :, row, :, padding:length] = text.cache
-    return KeyValueCache(data, length)
+        # Uninitialised memory may hold NaN, and 0 x NaN is NaN
+        cache.data[:, :, row, :, :padding] = 0
+        cache.data[:, :, row, :, padding:length] = text.cache
+    cache.length = length
+    return cache
 
 
 class CausalBranches(Branches):
@@ -88,6 +104,7 @@ class CausalBranches(Branches):
         heads: Mapping[int, Sequence[int] | None] | None = None,
         recorded: int = 1,
         drafts: Sequence[list[int]] | None = None,
+        steps: StaticSteps | None = None,
     ) -> None:
         """Run the decoder over the prompts and drafts.
 
@@ -100,16 +117,22 @@ class CausalBranches(Branches):
             recorded: Number of final prompt positions whose attention is recorded.
             drafts: Ids that may follow each prompt, for a search without recorded attention. None:
                 no drafts.
+            steps: Static memory and captured steps of the backbone. None: every step is a plain
+                one.
         """
         self.decoder = decoder
         self._layers = fast_layers(decoder)
+        if self._layers is None or (steps is not None and not steps.apply_to(prompts[0].device)):
+            steps = None
+        self._steps = steps
         self.heads = heads
         self.recorded = recorded
         self._attention = StepRecords()
         lengths = [len(prompt) for prompt in prompts]
         new = max(lengths)
+        drafted = max(len(draft) for draft in drafts) if drafts else 0
         super().__init__(
-            batched(texts, new),
+            batched(texts, new + drafted, decoder=decoder, steps=self._steps),
             lengths,
             device=prompts[0].device,
             cached=[text.kept for text in texts],
@@ -126,20 +149,21 @@ class CausalBranches(Branches):
                 ids[stream, : len(draft)] = torch.tensor(draft, dtype=torch.long)
             drafted = decoder.get_input_embeddings()(ids.to(embeddings.device))
             embeddings = torch.cat([embeddings, drafted.to(embeddings)], dim=1)
-        self._begin(self._run(embeddings, self._positions, self._prompt_mask(), recorded))
+        stepped = self._run(embeddings, self._positions, self._prompt_mask(), recorded)
+        self._begin(self._append(stepped, embeddings.shape[1]))
 
     def prefilled(self, stream: int) -> Tensor:
         """Return the cache of one stream up to the end of its prompt, without padding.
 
         Returns:
             (layers, 2, heads, kept + prompt, head size) keys and values. The tensor is a view if
-            the positions are contiguous in the cache, otherwise a copy.
+            the positions are contiguous in a cache that no other search will use, otherwise a copy.
         """
         stream_cache = self._cache.data[:, :, self._rows.index(stream), :, : self.prefix]
         visible = self._prompt_visible[stream]
         length = self._lengths[stream]
         first = int(visible.int().argmax())
-        if bool(visible[first : first + length].all()):
+        if self._steps is None and bool(visible[first : first + length].all()):
             return stream_cache[:, :, :, first : first + length]
         return stream_cache[:, :, :, visible]
 
@@ -165,11 +189,29 @@ class CausalBranches(Branches):
         return torch.cat([prompt_weights, weights[self.recorded + self.places(row)]])
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
-        embeddings = self.decoder.get_input_embeddings()(ids)
-        return self._run(embeddings, positions, visible, self.beams)
+        def plain() -> Stepped:
+            embeddings = self.decoder.get_input_embeddings()(ids)
+            return self._run(embeddings, positions, visible, self.beams)
 
-    def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor, recorded: int) -> Tensor:
-        """Run the decoder over new embeddings and append their keys and values to the cache.
+        if self._steps is None:
+            stepped = plain()
+        else:
+            stepped = self._steps.step(
+                self.decoder, self._cache, ids, positions, visible, self.heads, plain
+            )
+        return self._append(stepped, ids.shape[1])
+
+    def _append(self, stepped: Stepped, new: int) -> Tensor:
+        """Count new positions of the cache, keep their attention and return their states."""
+        if stepped.weights is not None:
+            self._attention.append(stepped.weights[..., : self.prefix], self.live)
+        self._cache.length += new
+        return stepped.hidden
+
+    def _run(
+        self, embeddings: Tensor, positions: Tensor, visible: Tensor, recorded: int
+    ) -> Stepped:
+        """Run the decoder over new embeddings and write their keys and values to the cache.
 
         Args:
             embeddings: (streams, new, embedding).
@@ -178,7 +220,7 @@ class CausalBranches(Branches):
             recorded: Number of final positions whose attention is recorded.
 
         Returns:
-            (streams, new, embedding) hidden states of the last layer.
+            (streams, new, embedding) hidden states of the last layer, and their attention.
         """
         self._cache.reserve(embeddings.shape[1])
         mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)[:, None]
@@ -195,10 +237,7 @@ class CausalBranches(Branches):
                 use_cache=True,
                 recorder=recorder,
             ).last_hidden_state
-        if recorder is not None:
-            self._attention.append(recorder.weights()[..., : self.prefix], self.live)
-        self._cache.length += embeddings.shape[1]
-        return hidden
+        return Stepped(hidden, None if recorder is None else recorder.weights())
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.decoder.get_output_embeddings()(hidden)

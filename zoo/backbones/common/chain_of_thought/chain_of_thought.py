@@ -23,6 +23,7 @@ from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
@@ -101,6 +102,7 @@ class ChainOfThought(Backbone):
         reuse: bool = True,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
         max_tokens: int = 256,
         tokens_per_second: float | None = None,
         dtype: str = "float32",
@@ -127,6 +129,8 @@ class ChainOfThought(Backbone):
                 generated tokens do not depend on this setting.
             search: Search settings of translations. Transcripts use greedy search (equation 4).
             alignment: Self-attention layers and heads that align target tokens with speech.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             max_tokens: Maximum number of generated tokens per transcript and per translation,
                 including the separator and the end token.
             tokens_per_second: Maximum number of generated tokens per transcript and second of its
@@ -162,6 +166,7 @@ class ChainOfThought(Backbone):
         self.reuse = reuse
         self.search = search
         self.alignment = alignment
+        self.steps = StaticSteps(capture)
         self.max_tokens = max_tokens
         self.tokens_per_second = tokens_per_second or math.inf
         self.dtype = dtype_named(dtype)
@@ -436,7 +441,9 @@ class ChainOfThought(Backbone):
             for state, limit in zip(states, limits, strict=True)
         ]
         empty = Prefilled(empty_cache(self.decoder))
-        branches = CausalBranches(self.decoder, [empty] * len(prompts), prompts, drafts=drafts)
+        branches = CausalBranches(
+            self.decoder, [empty] * len(prompts), prompts, drafts=drafts, steps=self.steps
+        )
         answers = search(
             branches,
             GREEDY,
@@ -514,6 +521,7 @@ class ChainOfThought(Backbone):
             speech=[(self.prompt.speech, len(embeddings)) for embeddings in speech],
             heads=self.heads if aligned else None,
             caches=caches,
+            steps=self.steps,
         )
         alignment = self.alignment if aligned else None
         answers = search(

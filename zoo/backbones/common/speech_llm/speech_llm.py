@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
@@ -78,6 +79,7 @@ class SpeechLLM(Backbone):
         latency_tokens: int = 4,
         dtype: str = "float32",
         suppress: Sequence[str] = (),
+        capture: Capture = "off",
         lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         layer_drop: float = 0.0,
@@ -103,6 +105,7 @@ class SpeechLLM(Backbone):
             dtype: Name of the torch dtype of weights and activations.
             suppress: Texts that must not be generated. Tokens that contain one of the texts are
                 excluded.
+            capture: Which decoding steps have fixed shapes; see ``StaticSteps``.
             lora: Trainable adapter of the decoder, the part ``lora``. An adapter in ``checkpoint``
                 is loaded; otherwise a new adapter is added. None merges an adapter in
                 ``checkpoint`` into the weights.
@@ -132,6 +135,7 @@ class SpeechLLM(Backbone):
         self.embedding_std = embedding_std
         self.dtype = dtype_named(dtype)
         self.suppress = suppress
+        self.steps = StaticSteps(capture)
         self.lora = lora
         self.gradient_checkpointing = gradient_checkpointing
         self.layer_drop = layer_drop
