@@ -3,8 +3,9 @@
 infinisst: wav2vec 2.0 large and an 8 B Llama in bfloat16, randomly initialised, half an hour of
 noise as one stream: time per turn and its parts, time per token against the floor set by memory
 bandwidth, peak memory, and growth. Turns have a fixed number of tokens, because random weights end
-them anywhere. streamuni: see ``real_size_streamuni.py``. Without a GPU the default is a small size,
-which tests the script only; its numbers do not apply to the published size.
+them anywhere. With backbone.capture=auto or static, the stream is decoded again by plain steps, and
+the ratio is printed. streamuni: see ``real_size_streamuni.py``. Without a GPU the default is a
+small size, which tests the script only; its numbers do not apply to the published size.
 """
 
 import statistics
@@ -41,6 +42,7 @@ from harness import (
     weight_bytes,
 )
 from zoo.backbones.common.causal.branches import CausalBranches
+from zoo.backbones.common.causal.static_steps import StaticSteps
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.infinisst import infinisst as network
@@ -245,6 +247,10 @@ def main() -> None:
 
     print_size(name, device)
     facts, parts = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)
+    if backbone.steps.apply_to(device):
+        backbone.steps = StaticSteps("off")
+        plain, _ = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)
+        facts["capture_speedup"] = plain["ms_per_token"] / facts["ms_per_token"]
     print_parts(parts)
     print_facts(facts)
     settings = {

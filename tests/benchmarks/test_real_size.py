@@ -54,6 +54,7 @@ def test_it_runs(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["system=infinisst", *TINY, "system.latency_multiplier=1", "device=cpu"]
+    given.append("backbone.capture=static")
     monkeypatch.setattr(sys, "argv", ["real_size.py", given[0], "--minutes", "0.6", *given[1:]])
     script.main()
     printed = capsys.readouterr().out
@@ -65,6 +66,7 @@ def test_it_runs(
     assert (facts["m"], facts["tokens_per_turn"], facts["beams"]) == (1, script.TOKENS, 4)
     assert facts["ms_per_token"] > facts["floor_ms_per_token"] > 0
     assert facts["ms_per_turn"] > 3 * facts["ms_per_token"]
+    assert facts["capture_speedup"] > 0
     assert (
         0.5 < facts["rtf"] * 960 / facts["ms_per_turn"] < 20
     )  # a mean over a median: other load may slow a turn down
