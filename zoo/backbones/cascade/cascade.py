@@ -13,6 +13,7 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
+from zoo.backbones.common.causal import layers
 from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
@@ -164,6 +165,10 @@ class Cascade(Backbone):
     def _transcriber_target(self, source: Language, target: Language) -> Language:
         """Return the target language of the transcriber's session."""
         return source if self.transcriber_target == "source" else target
+
+    def arrange(self) -> None:
+        """Choose the memory layout of the weights for streaming; values stay the same."""
+        layers.arrange(self, self.translator)
 
     def load(self) -> None:
         """Load transcriber, translator and tokenizer.

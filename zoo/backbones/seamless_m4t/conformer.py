@@ -16,6 +16,10 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import (
     SeamlessM4TConformerSelfAttention,
 )
 
+from zoo.layout import PackedWeight, can_pack, state_of
+
+PACKED = "packed"  # attribute of a convolution
+
 
 def speed_up(encoder: Any) -> None:
     """Use the faster modules in a conformer, in place. Names and parameters stay the same.
@@ -33,6 +37,14 @@ def speed_up(encoder: Any) -> None:
             module.__class__ = FastAttention
 
 
+def _pointwise(convolution: Any, hidden: Tensor) -> Tensor:
+    """Apply a convolution of kernel size 1 to hidden states (batch, frames, width)."""
+    packed: PackedWeight | None = getattr(convolution, PACKED, None)
+    if packed is not None:
+        return packed.product(hidden, None)
+    return F.linear(hidden, convolution.weight[:, :, 0])
+
+
 def _applies(hidden: Tensor, mask: Tensor | None) -> bool:
     """Whether a faster module may process hidden states with a mask."""
     return (
@@ -46,6 +58,13 @@ def _applies(hidden: Tensor, mask: Tensor | None) -> bool:
 class FastConvolution(SeamlessM4TConformerConvolutionModule):
     """The convolution module, with batch normalisation inside the depthwise convolution."""
 
+    def pack(self) -> None:
+        """Give the pointwise convolutions packed copies of their weights, see ``zoo.layout``."""
+        for convolution in (self.pointwise_conv1, self.pointwise_conv2):
+            weight = convolution.weight[:, :, 0]
+            if not hasattr(convolution, PACKED) and can_pack(weight):
+                setattr(convolution, PACKED, PackedWeight(weight))
+
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Transform hidden states (batch, frames, width)."""
         norm: Any = self.batch_norm
@@ -56,7 +75,7 @@ class FastConvolution(SeamlessM4TConformerConvolutionModule):
         kernel = self.depthwise_conv.weight * scale[:, None, None]  # (width, 1, size)
         shift = norm.bias - norm.running_mean * scale
 
-        doubled = F.linear(self.layer_norm(hidden_states), self.pointwise_conv1.weight[:, :, 0])
+        doubled = _pointwise(self.pointwise_conv1, self.layer_norm(hidden_states))
         gated = F.glu(doubled, dim=2)
         # As an image of height 1 with the channels last, the layout that it already has
         image = gated.transpose(1, 2)[:, :, None]
@@ -64,7 +83,7 @@ class FastConvolution(SeamlessM4TConformerConvolutionModule):
         groups = kernel.shape[0]
         mixed = F.conv2d(image, kernel[:, :, None], shift, padding=padding, groups=groups)
         activated = self.activation(mixed[:, :, 0].transpose(1, 2))
-        return F.linear(activated, self.pointwise_conv2.weight[:, :, 0])
+        return _pointwise(self.pointwise_conv2, activated)
 
 
 class FastAttention(SeamlessM4TConformerSelfAttention):
@@ -124,8 +143,7 @@ class FastAttention(SeamlessM4TConformerSelfAttention):
             (heads, head size, distances).
         """
         weight = self.linear_pos.weight
-        version = None if weight.is_inference() else weight._version
-        owner = (weight.data_ptr(), version, positions.dtype)
+        owner = (*state_of(weight), positions.dtype)
         known_owner, known = getattr(self, "_known", (None, None))
         distances = positions.shape[1]
         if known is None or known_owner != owner or known.shape[2] < distances:

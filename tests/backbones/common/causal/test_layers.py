@@ -13,12 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from tests.backbones.common.causal.networks import MODELS, network
+from zoo import layout
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.layers import fast_layers, joined, side_by_side
+from zoo.backbones.common.causal.layers import arrange, fast_layers, joined, side_by_side
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.search import SearchConfig, search
-from zoo.layout import arrange_linear
+from zoo.layout import PackedLinear, arrange_linear
 
 
 @torch.inference_mode()
@@ -64,6 +65,32 @@ def test_all_kinds_equal_transformers(
     expected = with_transformers(model, monkeypatch, heads)
     assert_close(decoded(model, heads), expected, atol)
     assert_close(decoded(model, heads), expected, atol)  # the weights are side by side now
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_packed_copies_are_used_until_a_weight_changes(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "LEAST_ELEMENTS", 1)
+    model = network(kind, torch.float32)
+    expected = with_transformers(model, monkeypatch, heads={1: None})
+    arrange(model, model)
+    kept = fast_layers(model)
+    assert_close(decoded(model, heads={1: None}), expected, 1e-3)
+    assert fast_layers(model) is kept
+    assert isinstance(model.get_output_embeddings(), PackedLinear)
+    arrange(model, model)
+    assert fast_layers(model) is kept
+
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight.mul_(-100)
+        model.model.layers[0].self_attn.o_proj.weight.mul_(-100)
+        weight = model.model.layers[0].self_attn
+        (weight.q_proj if hasattr(weight, "q_proj") else weight.qkv_proj).weight.mul_(-100)
+    found = decoded(model, heads={1: None})
+    assert_close(found, with_transformers(model, monkeypatch, heads={1: None}), 1e-3)
+    assert (found[0] - expected[0]).abs().max() > 1e-1
+    assert fast_layers(model) is not kept
 
 
 def test_an_adapter_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ Transformers module, which still trains and saves them.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -16,18 +17,27 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
+from zoo.layout import PackedLinear, PackedWeight, arrange_linear, can_pack, fits, state_of
 
 KINDS = {  # layers that differ only in the names and the number of their products
     f"{name}DecoderLayer"
     for name in ("Llama", "Mistral", "Qwen2", "Qwen3", "Phi3", "Phi4Multimodal", "Qwen2_5Omni")
 }
 
+KEPT = "_zoo_layers"  # attribute of a network that keeps its packed layers
+
 Product = Callable[[Tensor], Tensor]
 
 
 def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
-    """Return the layers of a causal LM, for inference; None if it is not one of ``KINDS``."""
+    """Return the layers of a causal LM, for inference; None if it is not one of ``KINDS``.
+
+    The layers that ``arrange`` keeps are returned as long as the weights do not change.
+    """
     network: Any = decoder.model
+    kept: FastLayers | None = vars(network).get(KEPT)
+    if kept is not None and kept.state == weight_state(network):
+        return kept
     if type(network.layers[0]).__name__ not in KINDS:
         return None
     # Older versions of Transformers combine the three positions of this LM in each layer.
@@ -37,21 +47,49 @@ def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
     return FastLayers(network)
 
 
+def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
+    """Choose the layout of the weights of a backbone with a causal LM, see ``zoo.layout``.
+
+    Weights that the layers join get packed copies of their own, which are kept with the layers.
+    """
+    network: Any = decoder.model
+    kept = fast_layers(decoder) if fits(backbone) else None
+    if kept is None:
+        arrange_linear(backbone)
+        return
+    if kept is not vars(network).get(KEPT):
+        kept = FastLayers(network, packed=True)
+        vars(network)[KEPT] = kept
+    arrange_linear(backbone, packed=[linear for layer in kept.layers for linear in layer.packed])
+    kept.state = weight_state(network)
+
+
+def weight_state(network: nn.Module) -> list[tuple[Any, ...]]:
+    """Identify the values of all weights."""
+    return [state_of(weight) for weight in network.parameters()]
+
+
 class FastLayers:
     """Runs all layers and the last norm over new positions.
 
-    The products are prepared at construction, so an instance lives as long as one search.
+    The products are prepared at construction, so an instance lives as long as one search, or as its
+    weights stay what they are.
+
+    Attributes:
+        state: State of the weights at construction.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, *, packed: bool = False) -> None:
         """Join the products of each layer.
 
         Args:
             network: Causal LM without its output layer, a module of Transformers.
+            packed: Whether large joined weights get a packed copy, see ``zoo.layout``.
         """
         self.rotary = network.rotary_emb
         self.norm = network.norm
-        self.layers = [FastLayer(layer) for layer in network.layers]
+        self.layers = [FastLayer(layer, packed=packed) for layer in network.layers]
+        self.state = weight_state(network)
 
     def __call__(
         self,
@@ -89,10 +127,15 @@ class FastLayers:
 
 
 class FastLayer:
-    """One layer: self-attention and feed-forward block, each after a norm."""
+    """One layer: self-attention and feed-forward block, each after a norm.
 
-    def __init__(self, layer: Any) -> None:
-        """Join the products of a Transformers layer."""
+    Attributes:
+        packed: Linear layers whose weights are part of a packed copy.
+    """
+
+    def __init__(self, layer: Any, *, packed: bool = False) -> None:
+        """Join the products of a Transformers layer, in packed copies if wanted."""
+        self.packed: list[nn.Module] = []
         attention, mlp = layer.self_attn, layer.mlp
         self.attention = attention
         self.groups = int(attention.num_key_value_groups)
@@ -101,13 +144,23 @@ class FastLayer:
         if hasattr(attention, "qkv_proj"):
             self.qkv: Product = attention.qkv_proj
         else:
-            self.qkv = joined([attention.q_proj, attention.k_proj, attention.v_proj])
+            projections = [attention.q_proj, attention.k_proj, attention.v_proj]
+            self.qkv = self._joined(projections, packed)
         if hasattr(mlp, "gate_up_proj"):
             self.gate_up: Product = mlp.gate_up_proj
         else:
-            self.gate_up = joined([mlp.gate_proj, mlp.up_proj])
+            self.gate_up = self._joined([mlp.gate_proj, mlp.up_proj], packed)
         self.activation = mlp.act_fn if hasattr(mlp, "act_fn") else mlp.activation_fn
         self.down = mlp.down_proj
+
+    def _joined(self, linears: Sequence[nn.Module], packed: bool) -> Product:
+        """Return one product for linear layers, in a packed copy if wanted and possible."""
+        product = joined(linears)
+        if not packed or not isinstance(product, Joined) or not can_pack(product.weight):
+            return product
+        self.packed += linears
+        copy, bias = PackedWeight(product.weight), product.bias
+        return lambda inputs: copy.product(inputs, bias)
 
     def __call__(
         self,
@@ -193,7 +246,26 @@ def added(hidden: Tensor, linear: nn.Module, inputs: Tensor) -> Tensor:
     """Return ``hidden + linear(inputs)`` of (n, width) tensors."""
     if type(linear) is nn.Linear and linear.bias is None:
         return torch.addmm(hidden, inputs, linear.weight.T)
+    if type(linear) is PackedLinear and linear.bias is None:
+        return linear.packed.added(hidden, inputs)
     return torch.as_tensor(hidden + linear(inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """One product for several linear layers.
+
+    Attributes:
+        weight: (outputs of all layers, inputs) view of their weights.
+        bias: (outputs of all layers,) or None.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs (..., outputs of all layers), side by side."""
+        return F.linear(inputs, self.weight, self.bias)
 
 
 def joined(linears: Sequence[nn.Module]) -> Product:
@@ -210,7 +282,7 @@ def joined(linears: Sequence[nn.Module]) -> Product:
     weight = first.detach().as_strided((rows, first.shape[1]), first.stride())
     biases = [linear.bias.detach() for linear in plain if linear.bias is not None]
     bias = torch.cat(biases) if biases else None
-    return lambda inputs: F.linear(inputs, weight, bias)
+    return Joined(weight, bias)
 
 
 def side_by_side(weights: Sequence[Tensor]) -> bool:

@@ -21,6 +21,7 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
@@ -255,6 +256,10 @@ class ChainOfThought(Backbone):
             layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
 
+    def arrange(self) -> None:
+        """Choose the memory layout of the weights for streaming; values stay the same."""
+        layers.arrange(self, self.decoder)
+
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write model, adapter and tokenizer in the file layout of Transformers.
 
@@ -455,22 +460,9 @@ class ChainOfThought(Backbone):
             drafts=branches,
         )
 
-        for index, (state, prompt, answer) in enumerate(zip(states, prompts, answers, strict=True)):
-            parsed = self.prompt.transcribed(answer.tokens)
-            if parsed is None:
-                transcript_ids, kept = answer.tokens, len(answer.tokens)
-            else:
-                transcript_ids, kept = parsed
-
-            cache = None
-            if self.reuse:
-                # (layers, 2, heads, n, head size): without keys and values of the separator
-                full = torch.cat([branches.prefilled(index), answer.generated], dim=3)
-                cache = full[:, :, :, : len(prompt) + kept]
-            assert state.span is not None
-            finished = parsed is not None or answer.finished
-            state.transcript = Transcript(state.span, transcript_ids, finished, cache)
-            state.draft = transcript_ids
+        for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
+            opening = branches.prefilled(index) if self.reuse else None
+            state.store(answer, self.prompt.transcribed(answer.tokens), opening)
 
     def _ends_with_separator(self, tokens: list[int]) -> bool:
         """Stop condition of a transcript."""

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
+from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.encoder_memory import StreamState
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
@@ -67,6 +69,28 @@ class ThoughtState(StreamState):
         if not self.draft:
             return []
         return [*self.draft, *separator[:-1]][: limit - 1]
+
+    def store(
+        self, answer: Answer, parsed: tuple[list[int], int] | None, opening: Tensor | None
+    ) -> None:
+        """Store a generated transcript of the encoded audio.
+
+        Args:
+            answer: The generated ids, with their keys and values.
+            parsed: Ids of the transcript, and number of generated ids before the separator. None if
+                no separator was generated.
+            opening: (layers, 2, heads, n, head size) keys and values of the prompt. None stores no
+                keys and values.
+        """
+        assert self.span is not None
+        ids, kept = parsed or (answer.tokens, len(answer.tokens))
+        cache = None
+        if opening is not None:
+            whole = torch.cat([opening, answer.generated], dim=3)
+            cache = whole[:, :, :, : opening.shape[3] + kept]  # without the separator
+        finished = parsed is not None or answer.finished
+        self.transcript = Transcript(self.span, ids, finished, cache)
+        self.draft = ids
 
     def untranslated(self) -> list[int]:
         """Ids of the draft after the translated transcript.

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
+from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.lora import LoraConfig
@@ -169,6 +170,10 @@ class SpeechLLM(Backbone):
         adapters.install(self, trained, self.lora, ADAPTED)
         if self.gradient_checkpointing:
             enable_checkpointing(self.decoder)
+
+    def arrange(self) -> None:
+        """Choose the memory layout of the weights for streaming; values stay the same."""
+        layers.arrange(self, self.decoder)
 
     def _build(self) -> None:
         """Create encoder, adapter and decoder, with initial weights if there is no checkpoint."""
