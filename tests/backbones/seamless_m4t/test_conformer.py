@@ -9,7 +9,9 @@ from torch import Tensor
 from transformers import SeamlessM4TConfig
 from transformers.models.seamless_m4t.modeling_seamless_m4t import SeamlessM4TSpeechEncoder
 
+from zoo import layout
 from zoo.backbones.seamless_m4t.conformer import FastAttention, FastConvolution, speed_up
+from zoo.layout import arrange_linear
 
 WIDTH = 16
 
@@ -58,8 +60,22 @@ def test_the_modules_are_replaced_and_keep_their_names(theirs: Any, ours: Any) -
 @torch.inference_mode()
 def test_any_length_in_any_order(theirs: Any, ours: Any) -> None:
     """Projected positions of a long call serve shorter calls."""
-    for count in (7, 12, 3, 12, 20, 1):
+    for count in (7, 12, 3, 12, 130, 1, 64):
         torch.testing.assert_close(ours(frames(count, rows=2)), theirs(frames(count, rows=2)))
+
+
+@torch.no_grad()
+def test_pointwise_convolutions_are_packed(
+    theirs: Any, ours: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "LEAST_ELEMENTS", 1)
+    ours.float()
+    arrange_linear(ours)
+    packed = ours.layers[0].conv_module.pointwise_conv1.packed
+    inputs = frames(9).float()
+    assert packed.applies(inputs)
+    expected = copy.deepcopy(theirs).float()(inputs).last_hidden_state
+    torch.testing.assert_close(ours(inputs).last_hidden_state, expected, rtol=1e-3, atol=1e-3)
 
 
 @torch.no_grad()

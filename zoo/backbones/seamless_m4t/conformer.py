@@ -19,6 +19,7 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import (
 from zoo.layout import PackedWeight, can_pack, state_of
 
 PACKED = "packed"  # attribute of a convolution
+QUERIES = 64  # whose scores are computed at once: they stay in the processor's cache
 
 
 def speed_up(encoder: Any) -> None:
@@ -35,6 +36,27 @@ def speed_up(encoder: Any) -> None:
         relative = getattr(module, "position_embeddings_type", None) == "relative"
         if kind is SeamlessM4TConformerSelfAttention and relative:
             module.__class__ = FastAttention
+
+
+def _position_scores(queries: Tensor, projected: Tensor, first: int) -> Tensor:
+    """Compute the attention scores of some queries by relative position.
+
+    Args:
+        queries: (batch, heads, n, head size) queries of the frames from ``first`` on.
+        projected: (heads, head size, 2 x frames - 1) projected distances, the largest one first.
+        first: Index of the first frame.
+
+    Returns:
+        (batch, heads, n, frames) scores.
+    """
+    batch, heads, count, _ = queries.shape
+    frames = (projected.shape[2] + 1) // 2
+    last = first + count
+    # Query i and key j have the distance at index frames - 1 - i + j
+    scores = queries @ projected[..., frames - last : 2 * frames - 1 - first]
+    width = scores.shape[3]  # frames + n - 1
+    steps = (heads * count * width, count * width, width - 1, 1)
+    return scores.as_strided((batch, heads, count, frames), steps, count - 1)
 
 
 def _pointwise(convolution: Any, hidden: Tensor) -> Tensor:
@@ -114,18 +136,20 @@ class FastAttention(SeamlessM4TConformerSelfAttention):
         key = self._split(self.linear_k(hidden_states))
         value = self._split(self.linear_v(hidden_states))
 
-        batch, heads, frames, _ = query.shape
-        by_position = (query + self.pos_bias_v[:, None]) * self.scaling
-        distances = 2 * frames - 1
-        scores = by_position @ self._projected(positions)  # (batch, heads, frames, distances)
-        # Query i and key j have the distance at index frames - 1 - i + j
-        steps = (heads * frames * distances, frames * distances, distances - 1, 1)
-        bias = scores.as_strided((batch, heads, frames, frames), steps, frames - 1)
+        projected = self._projected(positions)
+        by_content = (query + self.pos_bias_u[:, None]).split(QUERIES, dim=2)
+        by_position = ((query + self.pos_bias_v[:, None]) * self.scaling).split(QUERIES, dim=2)
 
-        attended = F.scaled_dot_product_attention(
-            query + self.pos_bias_u[:, None], key, value, attn_mask=bias, scale=self.scaling
-        )
-        return self.linear_out(attended.transpose(1, 2).flatten(2)), None
+        attended, first = [], 0
+        for content, position in zip(by_content, by_position, strict=True):
+            bias = _position_scores(position, projected, first)
+            attended.append(
+                F.scaled_dot_product_attention(
+                    content, key, value, attn_mask=bias, scale=self.scaling
+                )
+            )
+            first += content.shape[2]
+        return self.linear_out(torch.cat(attended, dim=2).transpose(1, 2).flatten(2)), None
 
     def _split(self, hidden: Tensor) -> Tensor:
         """Reshape (batch, frames, width) to (batch, heads, frames, head size)."""
