@@ -20,6 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from zoo.backbones.common.causal.decoder import rotary_of
+from zoo.backbones.common.causal.static_steps import StaticSteps
 from zoo.backbones.common.wav2vec2.encoder import (
     CHUNK_FRAMES,
     CHUNK_SAMPLES,
@@ -77,7 +78,9 @@ class PlainTurn:
         *,
         form: Form,
         beams: int,
+        steps: StaticSteps,
     ) -> None:
+        assert steps.capture == "off"  # a plain form has no static steps
         self.decoder, self.form = decoder, form
         [state], [prompt] = states, prompts
         self.rows = 1 if form.prefill_once else beams
