@@ -221,6 +221,11 @@ def computing_as(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
         yield
 
 
+def copied(session: Session) -> Session:
+    """Copy a session; its text stream refers to the network, which all copies share."""
+    return copy.deepcopy(session, {id(session.text_stream): session.text_stream})
+
+
 def session_in_form(
     session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor
 ) -> Session:
@@ -228,7 +233,7 @@ def session_in_form(
 
     before: (n,) samples of the last block and its left context.
     """
-    session = copy.deepcopy(session)
+    session = copied(session)
     state: StreamState = session.backbone_state
     if form is not None and not form.rotated_keys:
         assert state.anchor is not None

@@ -6,7 +6,6 @@ one by one and in lockstep.
 """
 
 import argparse
-import copy
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from harness import parameters_millions, parser_of, print_result, print_table
-from infinisst_forms import FORMS, Form, computing_as, session_in_form
+from infinisst_forms import FORMS, Form, computing_as, copied, session_in_form
 from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
@@ -272,7 +271,7 @@ def main() -> None:
     print_steps(runs)
 
     torch.set_num_threads(options.lockstep_threads)
-    talks = [[copy.deepcopy(session) for _ in range(options.talks)] for _ in range(2)]
+    talks = [[copied(session) for _ in range(options.talks)] for _ in range(2)]
     grouped = [(None, [[talk] for talk in talks[0]]), (None, [talks[1]])]
     blocks = torch.randn(options.chunks + 1, options.talks, samples)
     alone, together = compare(backbone, grouped, blocks)
