@@ -50,6 +50,11 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Uni
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
 
 
+def _given(**arguments: object) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
 class LST(SpeechLLM):
     """Offline speech translation model: speech encoder, adapter and causal language model.
 
@@ -129,15 +134,14 @@ class LST(SpeechLLM):
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
                 the template or the data type is missing or unknown.
         """
-        given: dict[str, Any] = {
-            "encoder": encoder,
-            "decoder": decoder,
-            "template": template,
-            "adapter_norm": adapter_norm,
-            "block_chunks": block_chunks,
-            "alignment": alignment,
-        }
-        self._given = {key: value for key, value in given.items() if value is not None}
+        self._given = _given(
+            encoder=encoder,
+            decoder=decoder,
+            template=template,
+            adapter_norm=adapter_norm,
+            block_chunks=block_chunks,
+            alignment=alignment,
+        )
         description = describe(self._given)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
@@ -158,8 +162,7 @@ class LST(SpeechLLM):
         )
         check_numbers("LST", least=1, max_tokens=max_tokens)
         self.block_chunks, self.alignment = description.block_chunks, description.alignment
-        self.search = search
-        self.max_tokens = max_tokens
+        self.search, self.max_tokens = search, max_tokens
 
     def load(self) -> None:
         """Read the description of the network, create the network and read the weights.
