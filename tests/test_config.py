@@ -339,3 +339,14 @@ def test_a_gpu_multiplies_in_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
     for device in ("cpu", "cuda"):
         machine(compose("evaluate", [f"device={device}", "threads=null"]))
     assert chosen == ["high"]
+
+
+def test_a_changed_file_is_read_again_and_a_composition_changes_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "experiment" / "mine.yaml"
+    file.parent.mkdir()
+    values = []
+    for words, given in ((1, []), (1, ["evaluation.knob_values.0=5"]), (1, []), (20, [])):
+        file.write_text(f"# @package _global_\nevaluation:\n  knob_values: [{words}]\n")
+        cfg = compose("evaluate", ["experiment=mine", *given], str(tmp_path))
+        values.append(list(cfg.evaluation.knob_values))
+    assert values == [[1], [5], [1], [20]]

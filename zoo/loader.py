@@ -8,6 +8,7 @@ it.
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import hydra._internal.hydra
@@ -19,8 +20,10 @@ from hydra._internal.config_repository import (
 )
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ConfigDefault, ResultDefault
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
+from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
@@ -46,6 +49,8 @@ PARTS = (
     "convention",
 )  # groups that a system chooses
 SEARCH_PATH = "hydra.searchpath"
+# Content of configuration files by provider, path, time of the last change and size.
+_parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
 
 
 def install(*, show_help: bool = False) -> None:
@@ -67,6 +72,21 @@ class Repository(ConfigRepository):
 
     def __deepcopy__(self, memo: object) -> "Repository":
         return copy.copy(self)
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """Return what a file contains; a file that has not changed is parsed only once.
+
+        The name of the system and the systems of a comparison read the same files again.
+        """
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.scheme() != "file":
+            return super().load_config(config_path)
+        path = Path(source.path, source._normalize_file_name(config_path))
+        state = path.stat()
+        key = (source.provider, path, state.st_mtime_ns, state.st_size)
+        if key not in _parsed:
+            _parsed[key] = super().load_config(config_path)
+        return copy.deepcopy(_parsed[key])  # Hydra changes it
 
 
 class Loader(ConfigLoaderImpl):

@@ -33,6 +33,7 @@ COUNTED = 8  # steps whose tokens are counted
 MOMENTS = 8  # bytes of the two moments of AdamW per trained number
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
+UNDIVIDED = ("single", "ddp")  # methods with which each device has all gradients
 LIVE = 10**9  # numbers that ZeRO-3 gathers at once at most, its default
 BUCKETS = 2 * 10**8  # numbers in each of the two buckets of ZeRO-2, as in Lightning's strategy
 
@@ -195,7 +196,7 @@ class _Run:
 
         steps = range(min(stage.steps, SEARCHED))
         largest = max((schedule.examples(step, 0) for step in steps), key=_padded_seconds)
-        activations, peak, operations = self._measure(objective, largest, trained)
+        peak, operations = self._measure(objective, largest, trained)
         parts = self._distribution.parts
         some = steps[:: max(1, len(steps) // COUNTED)]
         counted = [schedule.examples(step, step % parts) for step in some]
@@ -209,58 +210,60 @@ class _Run:
             tokens=parts * tokens,
             seconds=parts * seconds,
             operations=parts * operations * seconds / _seconds(largest),
-            memory=self._parts(trained, activations, peak),
+            memory=self._parts(trained, peak),
         )
 
     def _measure(
         self, objective: Objective, examples: Sequence[Example], trained: Sequence[nn.Parameter]
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int]:
         """Run a step of one device.
 
         Returns:
-            Bytes of the activations: the peak above the weights if no gradient is kept. Bytes above
-            the weights at the peak of a step that keeps the gradients and updates the weights.
+            Bytes above the weights at the peak of a step. Where gradients are divided, no gradient
+            is kept and no weight updated: these are the bytes of the activations.
             Floating-point operations of one batch.
         """
         memory = self._shapes.memory
+        divided = self._distribution.method not in UNDIVIDED
         batch = self._batch(objective, examples)
         half = self._distribution.precision == "bf16-mixed"
         optimizer = RestingAdamW(trained)
         with self._shapes, AsOnGPU(half=half), META:
             before = memory.now - _batch_bytes(batch)
-            hooks = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in trained]
+            dropped = trained if divided else ()
+            hooks = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in dropped]
             memory.restart()
             with FlopCounterMode(display=False) as counter:
                 backward(objective.losses(self._system.backbone, batch)["loss"])
-            activations = memory.peak - before
             for hook in hooks:
                 hook.remove()
 
-            for _ in range(2):  # the second step has optimizer states from its start
+            if not divided:  # the second step has optimizer states from its start
+                optimizer.step()
+                optimizer.zero_grad()
                 memory.restart()
                 backward(objective.losses(self._system.backbone, batch)["loss"])
                 optimizer.step()
-                peak = memory.peak - before
-                optimizer.zero_grad()
-        return activations, peak, counter.get_total_flops()
+            peak = memory.peak - before
+            optimizer.zero_grad()
+        return peak, counter.get_total_flops()
 
     def _batch(self, objective: Objective, examples: Sequence[Example]) -> Any:
         """Collate examples; features of audio are computed by shape."""
         with self._shapes, AsOnGPU(half=False), META:
             return apply_to_collection(objective.batch(examples), Tensor, by_shape)
 
-    def _parts(self, trained: Sequence[nn.Parameter], activations: int, peak: int) -> Parts:
+    def _parts(self, trained: Sequence[nn.Parameter], peak: int) -> Parts:
         """Return the memory of one device.
 
         Args:
             trained: Parameters that the stage trains.
-            activations: Bytes of the activations.
-            peak: Bytes above the weights at the peak of a step on one device.
+            peak: Bytes above the weights at the peak of a step on one device; see ``_measure``.
         """
         method, devices = self._distribution.method, self._distribution.devices
         weights, gradients = _bytes(self._system.backbone.parameters()), _bytes(trained)
         moments = MOMENTS * sum(p.numel() for p in self._updated)
-        if method in ("single", "ddp"):
+        if method in UNDIVIDED:
             earlier = moments - MOMENTS * sum(p.numel() for p in trained)
             buckets = gradients if method == "ddp" else 0
             rest = peak - gradients - (moments - earlier) + buckets
@@ -270,11 +273,11 @@ class _Run:
             gathered = self._gathered()
             main = weights + gradients + moments if self._distribution.offload else 0
             return _shared(
-                Parts(weights, gradients, moments, activations + gathered),
+                Parts(weights, gradients, moments, peak + gathered),
                 devices,
                 offloaded=("weights", "gradients", "optimizer") if main else (),
             )
-        return self._zero(trained, activations, moments)
+        return self._zero(trained, peak, moments)
 
     def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> Parts:
         """Return the memory of one device under ZeRO, which keeps a float32 copy of the weights."""

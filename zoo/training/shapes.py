@@ -111,7 +111,8 @@ class ShapesOnly(TorchDispatchMode):
         if by_shape:
             if func in INDEXING:
                 args = [args[0], list(_positions(args[1])), *args[2:]]
-            args, options = tree_map_only(Tensor, lambda one: one.to(META), (args, options))
+            if not all(tensor.is_meta for tensor in given):
+                args, options = tree_map_only(Tensor, lambda one: one.to(META), (args, options))
         result = func(*args, **options)
         if "device" in options and not by_shape and not result.is_floating_point():
             result = func(*args, **{**options, "device": "cpu"})
