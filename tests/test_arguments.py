@@ -84,7 +84,7 @@ def test_the_sentence_names_key_type_and_value() -> None:
         check_arguments(Part, {"size": 1, "unit": None}, where="a.")
     with pytest.raises(ZooError, match=r"^ratio must be a number, not true\.$"):
         check_arguments(target, {"count": 1, "ratio": True}, where="")
-    with pytest.raises(ZooError, match=r"^part must be a Part or null, not 3\.$"):
+    with pytest.raises(ZooError, match=r"^part must be a mapping \(size, unit\) or null, not 3\.$"):
         check_arguments(target, {"part": 3}, where="")
     with pytest.raises(
         ZooError, match=r"^Unknown key 'a\.sise'; choose one of: a\.size, a\.unit\.$"

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,13 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo import loader
-from zoo.arguments import check_arguments
+from zoo.arguments import check_part
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.files import full_disk, remove_if_empty
+from zoo.languages import LANGUAGES
 from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
 from zoo.machine import check_machine
-from zoo.signatures import INSTANTIATE_KEYS, TARGET, check_flags, located
+from zoo.signatures import INSTANTIATE_KEYS, TARGET, located
 from zoo.tracking.launch import (
     LAUNCH_VARIABLE,
     default_environment,
@@ -43,10 +44,8 @@ Config = DictConfig
 PACKAGE = Path(__file__).resolve().parent
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
-REPOSITORY = "https://github.com/simulzoo/simulzoo"
 BAD_INPUT = 2  # exit code of wrong input
 COMMAND_LINE = "command-line"  # Hydra's name of the provider of --config-dir
-_LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
 # classes, which do not help a user of the zoo.
 _HINTS = (
@@ -66,11 +65,8 @@ def build(node: DictConfig) -> Any:
     Raises:
         ZooError: a target does not accept a key or a value.
     """
+    check_values(node)
     name = str(node._get_full_key(None))
-    whole = OmegaConf.to_container(node._get_root())
-    values, unresolved = OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node)
-    _check_values(values, unresolved, whole, where=f"{name}.")
-
     try:
         return instantiate(node, _convert_="all")
     except HydraException as error:
@@ -84,6 +80,18 @@ def build(node: DictConfig) -> Any:
         raise
 
 
+def check_values(node: DictConfig) -> None:
+    """Check a configuration node as ``build`` does, without creating its object.
+
+    Raises:
+        ZooError: a target does not accept a key or a value, or a value is missing.
+    """
+    name = str(node._get_full_key(None))
+    whole = OmegaConf.to_container(node._get_root())
+    values, unresolved = OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node)
+    check_part(values, unresolved, whole, where=f"{name}.")
+
+
 def arguments_of(node: DictConfig) -> dict[str, Any]:
     """Return the arguments with which ``build`` would call the node's ``_target_``."""
     arguments: dict[str, Any] = instantiate(node, _convert_="all", _partial_=True).keywords
@@ -95,46 +103,6 @@ def target_of(node: DictConfig) -> type:
     found = located(node[TARGET])
     assert isinstance(found, type)
     return found
-
-
-def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None:
-    """Check a node and all parts in it against the annotations of their targets.
-
-    Args:
-        node: plain values of the node, with the values that links (``${backbone}``) name.
-        unresolved: plain values of the node, with the links.
-        whole: plain values of the whole configuration, with the links.
-        where: key of the node with a final dot. The key of a linked part is the key in the link.
-
-    Raises:
-        ZooError: a target does not accept a key or a value, or a value is missing.
-    """
-    if not isinstance(node, Mapping):
-        return
-
-    values = {str(name): value for name, value in node.items() if name not in INSTANTIATE_KEYS}
-    if TARGET in node:
-        check_flags(node, where=where)
-        check_arguments(located(node[TARGET], where=where), values, where=where)
-
-    for name, value in values.items():
-        below, place = unresolved[name], f"{where}{name}."
-        if isinstance(below, str) and (link := _LINK.fullmatch(below)):
-            below, place = whole[link[1]], f"{link[1]}."
-        if isinstance(below, str):
-            if below.startswith("${repository:") and not values.get("optional"):
-                _check_shipped(f"{where}{name}", value)
-            below = value  # the value of a link of another kind contains no links
-        _check_values(value, below, whole, where=place)
-
-
-def _check_shipped(key: str, folder: str) -> None:
-    """Raise ZooError if an installed package lacks a folder that the repository has."""
-    if CONF == INSTALLED and not Path(folder).is_dir():
-        raise ZooError(
-            f"The package contains no weights, and there is no {folder} here; set {key} to a "
-            f"trained checkpoint, or copy the folder from {REPOSITORY}."
-        )
 
 
 def compose(config_name: str, given: Sequence[str] = (), folder: str | None = None) -> DictConfig:
@@ -154,7 +122,7 @@ def compose(config_name: str, given: Sequence[str] = (), folder: str | None = No
     except (HydraException, OmegaConfBaseException) as error:
         raise ZooError(_explained(error, config_name, given, folder)) from error
     except ValueError as error:  # Hydra raises it for wrong choices of groups
-        raise ZooError(_sentence(error)) from error
+        raise ZooError(_null_choice(given, folder) or _sentence(error)) from error
 
 
 def choices(given: Sequence[str]) -> dict[str, str | None]:
@@ -312,7 +280,7 @@ def machine(cfg: DictConfig) -> "torch.device":
 
     from zoo.devices import allow_tf32, device_named
 
-    check_machine(seed=cfg.seed, threads=cfg.threads)
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     if cfg.threads is not None:
         torch.set_num_threads(cfg.threads)
 
@@ -356,6 +324,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         nonlocal working
         working = True
         try:
+            _check_languages(cfg)
             _check_keys(cfg, config_name)
             value = job(cfg)
         except ZooError as error:
@@ -392,6 +361,26 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         _exit(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
 
 
+def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
+    """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.
+
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+
+    Args:
+        given: overrides.
+        job: the work.
+    """
+    try:
+        cfg = compose("evaluate", given)
+        _check_languages(cfg)
+        check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+        job(cfg)
+    except ZooError as error:
+        _exit(str(error))
+    except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
+        _exit(_explained(error, "evaluate", given))
+
+
 def _typed(config_name: str) -> Namespace:
     """Return the parsed command line; a wrong one ends the process with one sentence."""
     parser = get_args_parser()
@@ -403,6 +392,13 @@ def _typed(config_name: str) -> Namespace:
             f"with group=choice or experiment=name instead of --config-name {typed.config_name}."
         )
     return typed
+
+
+def _check_languages(cfg: DictConfig) -> None:
+    """Raise ZooError for a language that is no text."""
+    for key in ("source_language", "target_language"):
+        if not isinstance(cfg[key], str):
+            raise unknown_choice(key, cfg[key], LANGUAGES)
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:
@@ -511,7 +507,9 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
     search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
     choices_of_groups = []
     for item in given:
-        name = item.partition("=")[0]
+        name, _, value = item.partition("=")
+        if value.startswith("{"):
+            continue  # values below the group, not a choice of it
         if "." not in name and found.get_group_options(name, overrides=search):
             choices_of_groups.append(item)
 
@@ -523,7 +521,10 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
     if owners:
         keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
         return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
-    return str(unknown_choice("key", key, siblings)) if siblings else ""
+    if not siblings:
+        parent = key.rpartition(".")[0]
+        return f"Unknown key {key!r}; {parent} has no keys (+{key}=... adds one to a mapping)."
+    return str(unknown_choice("key", key, siblings))
 
 
 def _siblings(

@@ -27,7 +27,7 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_choice
 from zoo.outlines import outline
 from zoo.signatures import (
     INSTANTIATE_KEYS,
@@ -48,6 +48,7 @@ PARTS = (
     "synthesizer",
     "convention",
 )  # groups that a system chooses
+SEVERAL = ("metric", "experiment")  # groups of which no choice may be named
 SEARCH_PATH = "hydra.searchpath"
 # Content of configuration files by provider, path, time of the last change and size.
 _parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
@@ -123,7 +124,11 @@ class Loader(ConfigLoaderImpl):
             needed = repo.group_exists(key) or key in cfg or key.endswith(f".{TARGET}")
             if item.is_delete() and needed:
                 raise ZooError(f"~{key} removes what is needed; set {key} to another value.")
-        changes = [item for item in self._given if not repo.group_exists(item.key_or_group)]
+        changes = [
+            item
+            for item in self._given
+            if not repo.group_exists(item.key_or_group) or mapping_of(item) is not None
+        ]
         # Mistyped keys are found here, before the slow imports of all other parts; most of them
         # without any import.
         for item in changes:
@@ -133,11 +138,14 @@ class Loader(ConfigLoaderImpl):
                 raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
         for item in sorted(changes, key=lambda item: _root(item) in cfg):
             path = item.key_or_group.split(".")
+            if repo.group_exists(item.key_or_group) and path[0] not in cfg:  # as of metric={a: 1}
+                raise no_choice(item, repo.get_group_options(item.key_or_group))
             fill(cfg, path[:1])
             create_parts(cfg, path)
             check_kind(cfg, item)
-            if _is_unknown(cfg, path) and not _adds(item):
-                raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
+            unknown = _unknown(cfg, path, mapping_of(item))
+            if unknown is not None and not _adds(item):
+                raise ConfigCompositionException(f"Could not override '{unknown}'.")
         fill(cfg, cfg if self.filled is None else self.filled)
         return cfg
 
@@ -313,16 +321,27 @@ def check_choice_of_group(override: Override, choices: Sequence[str]) -> None:
         choices: choices of the group.
 
     Raises:
-        ZooError: the override is a list for a system, or something else than names.
+        ZooError: the override is a list for a system, a list of other names, or no name.
     """
     key = override.key_or_group
     value: Any = None if override.is_sweep_override() else override.value()
-    several = isinstance(value, list) and key != "system"
-    names = value if several else [value]
-    if value is None or isinstance(value, dict) or all(isinstance(name, str) for name in names):
+    if isinstance(value, list) and key != "system":
+        some = value or key in SEVERAL
+        if not some or not all(isinstance(name, str) for name in value):
+            raise no_choice(override, choices)
+        for name in value:
+            check_choice(key, name, choices)
+        return
+    if value is None or isinstance(value, str | dict):
         return  # a mapping overrides values of the choice; Hydra refuses null
-    raise ZooError(
-        f"{override.input_line} must name a choice of {key}, one of: {', '.join(choices)}."
+    raise no_choice(override, choices)
+
+
+def no_choice(override: Override, choices: Sequence[str]) -> ZooError:
+    """Return the error for an override of a group that names none of its choices."""
+    group = override.key_or_group
+    return ZooError(
+        f"{override.input_line} must name a choice of {group}, one of: {', '.join(choices)}."
     )
 
 
@@ -352,12 +371,14 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
     if not isinstance(node, DictConfig | ListConfig) or _is_special(node):
         return
 
-    value = None if override.is_sweep_override() else override.value()
+    if override.is_sweep_override():
+        return
+    value = override.value()
     if isinstance(node, ListConfig) and isinstance(value, dict):
         raise ZooError(f"{override.input_line}: {key} takes a list such as [A,B], not a mapping.")
-    is_part = TARGET in node and "." not in key  # other parts may also have a name
+    is_part = TARGET in node and "." not in key  # other parts may also be null or have a name
     if isinstance(node, DictConfig) and (
-        isinstance(value, list) or (is_part and isinstance(value, str | int | float))
+        isinstance(value, list) or (is_part and not isinstance(value, dict))
     ):
         below = [str(name) for name in node if name not in INSTANTIATE_KEYS]
         example = f" such as {{{below[0]}: VALUE}}" if below else ""
@@ -369,14 +390,34 @@ def _root(override: Override) -> str:
     return str(override.key_or_group).partition(".")[0]
 
 
-def _is_unknown(cfg: DictConfig, path: Sequence[str]) -> bool:
-    """Return whether a key does not exist; False below a value that is not a mapping."""
+def mapping_of(override: Override) -> Mapping[str, Any] | None:
+    """Return the value of an override that sets a mapping; None for any other override."""
+    value: Any = None if override.is_sweep_override() else override.value()
+    return value if isinstance(value, dict) else None
+
+
+def _unknown(cfg: DictConfig, path: Sequence[str], value: Mapping[str, Any] | None) -> str | None:
+    """Return the first key of an override that does not exist; None if all keys exist.
+
+    Keys below a value that is not a mapping are not checked.
+
+    Args:
+        cfg: configuration before the override.
+        path: components of the key of the override.
+        value: value of the override, if it is a mapping.
+    """
     node: Any = cfg
     for name in path:
-        if not isinstance(node, DictConfig) or node._is_none() or node._is_interpolation():
-            return False
+        if not isinstance(node, DictConfig) or _is_special(node):
+            return None
         node = node._get_node(name)
-    return node is None
+    if node is None:
+        return ".".join(path)
+    for name, below in (value or {}).items():
+        inner = below if isinstance(below, dict) else None
+        if isinstance(node, DictConfig) and (found := _unknown(node, [str(name)], inner)):
+            return ".".join([*path, found])
+    return None
 
 
 def _adds(override: Override) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown_choice
 
 LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
 
@@ -14,16 +14,19 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def check_machine(*, seed: object, threads: object) -> None:
-    """Check the seed and the number of CPU threads of a configuration.
+def check_machine(*, seed: object, threads: object, device: object) -> None:
+    """Check the seed, the number of CPU threads and the kind of device of a configuration.
 
     Args:
         seed: Seed of all random numbers.
         threads: Number of threads; None leaves the number to torch.
+        device: Name of a device, which is not looked for.
 
     Raises:
-        ZooError: The seed or the number of threads is wrong.
+        ZooError: The seed or the number of threads is wrong, or the device is no name.
     """
+    if not isinstance(device, str):
+        raise unknown_choice("device", device, ("auto", "cpu", "cuda"))
     if _whole("seed", seed, least=0) > LARGEST_SEED:
         raise ZooError(f"seed must be at most {LARGEST_SEED}, not {seed}.")
     cores = os.cpu_count() or 1

@@ -1,6 +1,8 @@
 """Creation of Lightning's Trainer, for trainings and evaluations."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import lightning
@@ -31,6 +33,18 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
 
 
+@contextmanager
+def without_messages() -> Iterator[None]:
+    """Leave out what Lightning prints about its Trainers, such as the devices, in the block."""
+    log = logging.getLogger("lightning.pytorch.utilities.rank_zero")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 def check_options(options: Mapping[str, Any], set_by: Mapping[str, str], *, job: str) -> None:
     """Check that the user has not set an option that the job sets itself.
 
@@ -56,6 +70,9 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         options: The user's arguments of the Trainer.
+
+    Raises:
+        ZooError: The index of the device is no number.
     """
     devices, nodes = options.get("devices", 1), options.get("num_nodes", 1)
     if (devices, nodes) == (1, 1):
@@ -66,6 +83,11 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
         accelerator = device_named(accelerator)
     if isinstance(accelerator, str) and ":" in accelerator:
         accelerator, _, index = accelerator.partition(":")
+        if not index.isdecimal():
+            raise ZooError(
+                f"trainer.accelerator is '{accelerator}:{index}'; write the number of a device, "
+                f"such as {accelerator}:0."
+            )
         devices = [int(index)]
     return {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
 

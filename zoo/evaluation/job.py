@@ -66,11 +66,11 @@ def evaluate(cfg: Config) -> float | None:
     Raises:
         ZooError: bad input.
     """
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     # The configurations of all systems are composed before any part is built, because building a
     # part replaces the interpolations in its node by their values.
     entries = system_configurations(cfg)
     settings: Settings = build(cfg.evaluation)
-    check_machine(seed=cfg.seed, threads=cfg.threads)
     logger = build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
@@ -208,13 +208,14 @@ def streaming(choices: Choices) -> "list[System]":
 def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
     """Return the user's arguments of Lightning's Trainer, which all systems that stream share.
 
-    None if no system streams. Raises ZooError for an argument that the evaluation sets itself.
+    None if no system streams. Raises ZooError for an argument that the evaluation sets itself or
+    that Lightning refuses.
     """
     for system in streaming(choices):
         from zoo.evaluation.strategy import check_trainer
 
+        check_trainer(build(choices[system].trainer).keywords)
         options: Mapping[str, Any] = build(choices[system].trainer).keywords
-        check_trainer(options)
         return options
     return None
 

@@ -87,8 +87,12 @@ class IndependentRanks(DDPStrategy):
 
 
 def check_trainer(options: Mapping[str, Any]) -> None:
-    """Raise ZooError for an argument of the Trainer that an evaluation sets itself."""
-    check_options(options, SET_BY, job="evaluation")
+    """Raise ZooError for an argument that an evaluation sets itself or that Lightning refuses.
+
+    Args:
+        options: The user's arguments of the Trainer, of which no other Trainer is made.
+    """
+    evaluation_trainer(options, [])
 
 
 def evaluation_trainer(
@@ -104,7 +108,7 @@ def evaluation_trainer(
     Raises:
         ZooError: Lightning refuses an option, or the evaluation sets an option itself.
     """
-    check_trainer(options)
+    check_options(options, SET_BY, job="evaluation")
     given = on_devices(options)
     if given.get("strategy", "auto") == "auto" and not is_single(given):
         given["strategy"] = IndependentRanks()

@@ -6,13 +6,12 @@ with ``evaluation.utmos``. The overrides are those of ``evaluate.py``.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from torch import Tensor, nn
 
-from zoo.config import Config, build, compose, machine
+from zoo.config import Config, build, machine, run_composed
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
@@ -24,7 +23,6 @@ from zoo.synthesizers.cascade import Cascade
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE
 
-BAD_INPUT = 2  # exit code
 BATCH = 8  # texts that are synthesised together
 
 
@@ -37,11 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m zoo.evaluation.synthesis")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     given = parser.parse_args(arguments)
-    try:
-        print(report(compose("evaluate", given.overrides)))
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+    run_composed(given.overrides, lambda cfg: print(report(cfg)))
 
 
 def report(cfg: Config) -> str:
@@ -54,7 +48,9 @@ def report(cfg: Config) -> str:
     Raises:
         ZooError: the synthesizer speaks no texts or not the language, or a model is missing.
     """
-    system: StreamingSystem = build(cfg.system)
+    system = build(cfg.system)
+    if not isinstance(system, StreamingSystem):
+        raise ZooError(f"{system.name} has no synthesizer; choose another system.")
     target, settings = system.target_language, build(cfg.evaluation)
     synthesizer = cascade(system)
     models = speech_models(settings, target)

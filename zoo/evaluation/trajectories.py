@@ -7,27 +7,26 @@ lengths of robust segments, and examples. The overrides are those of ``evaluate.
 
 import argparse
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, median, quantiles
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from zoo.config import Config, build, compose
+from zoo.config import Config, build, run_composed
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.talks import Talk
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
 from zoo.metrics.sentences import score_sentences
 from zoo.types import Instance, Seconds
 
-BAD_INPUT = 2  # exit code
 CHUNK: Seconds = 0.96  # of a trajectory (section 3.3)
 SEGMENT_CHUNKS = 30  # of a robust segment
 
@@ -62,11 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument("--examples", type=int, default=0, help="number of sentences to print")
     given = parser.parse_args(arguments)
-    try:
-        report(compose("evaluate", given.overrides), examples=given.examples)
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+    run_composed(given.overrides, partial(report, examples=given.examples))
 
 
 def report(cfg: Config, *, examples: int = 0) -> None:
@@ -80,7 +75,9 @@ def report(cfg: Config, *, examples: int = 0) -> None:
     Raises:
         ZooError: the corpus cannot be read, or a segment has no word times or alignment.
     """
+    check_numbers("The command", least=0, examples=examples)
     target = language(cfg.target_language)
+    language(cfg.source_language)  # raises ZooError for an unknown one
     settings = build(cfg.evaluation)
     talks = build(cfg.data).talks(settings.split, limit=settings.talks)
     streams = sentence_trajectories(talks, target)

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo import __version__
-from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import (
+    Config,
+    build,
+    check_values,
+    is_multirun,
+    machine,
+    overrides,
+    plain,
+    run_folder,
+)
 from zoo.data.cache import locked
 from zoo.data.corpora import Aligned, Corpus
 from zoo.data.talks import Talk, of_one_name
@@ -50,7 +59,8 @@ def prepare(cfg: Config) -> None:
     if settings.folder is None:
         raise ZooError("A preparation needs prepare.folder, the folder that it writes to.")
     check_steps(cfg.steps)
-    check_machine(seed=cfg.seed, threads=cfg.threads)
+    check_values(cfg.logger)
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     folder = Path(settings.folder)
     corpus: Corpus = build(cfg.data)
     read = corpus.folder if isinstance(corpus, Aligned) else None

@@ -42,13 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if given.json is not None:
             spec = layout(given.project, "", test_set=given.test_set, group=given.group)
-            write_text(given.json, json.dumps(content(spec), indent=1) + "\n")
+            _write(given.json, json.dumps(content(spec), indent=1) + "\n")
             print(f"layout: {given.json}")
         else:
             print(f"report: {create(given.project, given.entity, given.test_set, given.group)}")
     except ZooError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the JSON of a report. Raises ZooError if the file cannot be written."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ZooError(f"--json is {path}; name a file in an existing folder.")
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise ZooError(f"--json is {path}, which cannot be written: {error.strerror}.") from error
 
 
 def create(project: str, entity: str | None, test_set: str, group: str | None) -> str:

@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lightning.pytorch.callbacks import Callback
+
 from zoo import __version__
 from zoo.backbones.base import Backbone
 from zoo.callbacks.run_identity import RunIdentity
 from zoo.config import (
     Config,
     build,
+    check_values,
     chosen,
     is_multirun,
     machine,
@@ -23,11 +26,12 @@ from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
 from zoo.data.talks import LazyTalks, Talk
-from zoo.errors import check_choice
+from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
 from zoo.hints import job_command
 from zoo.languages import language
+from zoo.machine import check_machine
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
@@ -38,6 +42,7 @@ from zoo.training.export import DTYPES, Selected, export
 from zoo.training.run import fit, last_checkpoint
 from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
+from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
 
 # An evaluation needs the overrides of its training whose keys begin with one of these prefixes.
@@ -65,12 +70,10 @@ def train(cfg: Config) -> float | None:
     Raises:
         ZooError: bad input, before long work.
     """
-    if cfg.optimized_metric is not None:
-        check_choice("optimized_metric", cfg.optimized_metric, OPTIMIZED_METRICS)
-    check_choice("export_dtype", cfg.export_dtype, DTYPES)
+    check(cfg)
     resume = folder_to_resume(cfg.resume, multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
-    callbacks = [callback for callback in build(cfg.callbacks).values() if callback]
+    callbacks = own_callbacks(cfg)
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
         # the tokenizer may be in the run folder, which may have moved
@@ -112,6 +115,35 @@ def train(cfg: Config) -> float | None:
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())
+
+
+def check(cfg: Config) -> None:
+    """Check the values of a configuration of which no part is needed before the talks are read.
+
+    Raises:
+        ZooError: a value is wrong.
+    """
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    check_values(cfg.system)
+    check_values(cfg.logger)
+    if cfg.optimized_metric is not None:
+        check_choice("optimized_metric", cfg.optimized_metric, OPTIMIZED_METRICS)
+    check_choice("export_dtype", cfg.export_dtype, DTYPES)
+    if not isinstance(cfg.estimate, bool):
+        raise unknown_choice("value of estimate", cfg.estimate, ("true", "false"))
+    check_trainer(build(cfg.trainer).keywords)
+
+
+def own_callbacks(cfg: Config) -> list[Callback]:
+    """Return the user's callbacks. Raises ZooError for a value that is none."""
+    found = {name: callback for name, callback in build(cfg.callbacks).items() if callback}
+    for name, callback in found.items():
+        if not isinstance(callback, Callback):
+            raise ZooError(
+                f"callbacks.{name} must be null or the _target_ and the arguments of a callback, "
+                f"not {callback!r}."
+            )
+    return list(found.values())
 
 
 def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> None:

@@ -9,7 +9,14 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
-from zoo.trainer import check_options, count_ranks, create_trainer, is_single, on_devices
+from zoo.trainer import (
+    check_options,
+    count_ranks,
+    create_trainer,
+    is_single,
+    on_devices,
+    without_messages,
+)
 from zoo.training.ddp import DDP
 from zoo.training.precision import check_precision
 from zoo.training.sharding import ShardedStrategy
@@ -74,6 +81,16 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     if isinstance(trainer.strategy, ShardedStrategy):
         trainer.strategy.check(trainer)
     return trainer
+
+
+def check_trainer(options: Mapping[str, Any]) -> None:
+    """Raise ZooError for arguments of the Trainer with which ``make_trainer`` raises it.
+
+    Args:
+        options: The user's arguments of the Trainer, of which no other Trainer is made.
+    """
+    with without_messages():
+        make_trainer(options, logger=False, max_steps=1)
 
 
 def batches_per_step(options: Mapping[str, Any]) -> int:

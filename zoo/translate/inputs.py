@@ -30,7 +30,8 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
         ZooError: ``paths`` is no list of texts, there is no file, or a file cannot be read or has
             no samples.
     """
-    if not isinstance(paths, Sequence) or any(not isinstance(name, str) for name in paths):
+    is_list = isinstance(paths, Sequence) and not isinstance(paths, str)
+    if not is_list or any(not isinstance(name, str) for name in paths):
         raise ZooError(f"inputs must be a list of files and folders, not {paths}.")
     files = list(dict.fromkeys(path for name in paths for path in _files(Path(name))))
     talks = []

@@ -49,8 +49,8 @@ def translate(cfg: Config) -> None:
         SystemExit: Ctrl-C has ended the translation of files, with exit code 130, or SIGTERM has
             ended any translation, with exit code 143.
     """
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     speed = check_speed(cfg.speed)
-    check_machine(seed=cfg.seed, threads=cfg.threads)
     system = streaming_system(cfg)
     with tempfile.TemporaryDirectory() as folder:
         talks, microphone = sources(cfg, Path(folder))

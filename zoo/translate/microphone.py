@@ -41,10 +41,16 @@ class SoundDevice:
         device: number or name of a device of sounddevice; True: the default device.
 
     Raises:
-        ZooError: sounddevice is not installed, or there is no such microphone.
+        ZooError: ``device`` is of another kind, sounddevice is not installed, or there is no such
+            microphone.
     """
 
     def __init__(self, device: Device) -> None:
+        if device is False or not isinstance(device, bool | int | str):
+            raise ZooError(
+                "microphone must be true, null, or the number or name of a device, not "
+                f"{str(device).lower() if device is False else device}."
+            )
         self._sounddevice = _sounddevice()
         self._device = None if device is True else device
         try:

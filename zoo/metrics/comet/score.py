@@ -97,9 +97,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # before any import of the hub's library
-    lines = [json.loads(line) for line in sys.stdin.buffer.read().decode().split("\n") if line]
-    for record in scored(lines):
+    for record in scored(read_lines(sys.stdin.buffer.read())):
         _print(record, output)
+
+
+def read_lines(content: bytes) -> list[Record]:
+    """Return the texts of standard input. Raises BadModel for a line without the needed texts."""
+    lines = []
+    try:
+        for line in filter(None, content.decode().split("\n")):
+            record = json.loads(line)
+            needed = {name: record[name] for name in ("folder", "encoder", "src", "mt")}
+            texts = [*needed.values(), record.get("ref", "")]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("a value is no text")
+            lines.append(record)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise BadModel(
+            f"Line {len(lines) + 1} of standard input must be a JSON object with the texts folder, "
+            "encoder, src and mt."
+        ) from error
+    return lines
 
 
 def _print(record: Record, output: IO[str]) -> None:
@@ -383,4 +401,5 @@ if __name__ == "__main__":
     try:
         main()
     except BadModel as problem:
-        sys.exit(str(problem))
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(2)

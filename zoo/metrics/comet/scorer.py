@@ -261,6 +261,7 @@ def _run(python: Path, arguments: Sequence[str], lines: Sequence[Record]) -> Ite
         if process.returncode:
             errors.seek(0)
             message = errors.read().decode(errors="replace").strip().split("\n")[-1]
+            message = message.removeprefix("error: ")
             raise ZooError(f"COMET has stopped with exit code {process.returncode}: {message}")
 
 

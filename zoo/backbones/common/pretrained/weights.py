@@ -7,10 +7,10 @@ checkpoint.
 the encoder of A if it equals that of B.
 """
 
+import argparse
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -271,11 +271,21 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.dtype == other.dtype and torch.equal(one, other)
 
 
-def main() -> None:
-    """Share the part that the command line names. Raises ZooError for wrong arguments."""
-    if len(sys.argv) != 4:
-        raise ZooError("Name a folder, its part, and the folder with the same part.")
-    share(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Share the part that the command line names.
+
+    Args:
+        arguments: Command line without the program's name; None: ``sys.argv``.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m zoo.backbones.common.pretrained.weights",
+        description=(share.__doc__ or "").splitlines()[0],
+    )
+    parser.add_argument("folder", type=Path, help="checkpoint from which the part is removed")
+    parser.add_argument("part", help="name of the part, such as encoder")
+    parser.add_argument("other", type=Path, help="checkpoint that keeps the part")
+    given = parser.parse_args(arguments)
+    share(given.folder, given.part, given.other)
 
 
 if __name__ == "__main__":

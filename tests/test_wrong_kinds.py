@@ -1,0 +1,110 @@
+"""Values of a wrong kind on every command line: one sentence names key, value and choices."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from zoo import commands
+from zoo.tracking import launch
+
+DEVICES = "choose one of: auto, cpu, cuda."
+WRONG = {  # command and overrides: the sentence, or its beginning
+    # groups
+    "evaluate policy={a:1}": "Unknown key 'policy.a'; choose one of: policy.min_start",
+    "evaluate policy=[a]": "Unknown policy 'a'; choose one of: alignatt, edatt,",
+    "evaluate policy=[]": "policy=[] must name a choice of policy, one of: alignatt,",
+    "evaluate data={a:1}": "Unknown key 'data.a'; data has no keys ",
+    "evaluate evaluation=null": "Unknown evaluation 'null'; choose one of: default.",
+    "evaluate trainer=null": "Unknown trainer 'null'; choose one of: default, evaluate.",
+    "evaluate metric={a:1}": "metric={a:1} must name a choice of metric, one of: chrfpp, ter.",
+    "evaluate metric=[null]": "metric=[null] must name a choice of metric, one of: chrfpp, ter.",
+    "evaluate experiment={a:1}": "experiment={a:1} must name a choice of experiment, one of:",
+    "evaluate logger={a:1}": "Unknown key 'logger.a'; choose one of: logger.",
+    "evaluate backbone={search:{beam:1}}": (
+        "Unknown key 'backbone.search.beam'; choose one of: backbone.search.beams,"
+    ),
+    "train callbacks={a:1}": "Unknown key 'callbacks.a'",
+    "train strategy={a:1}": "strategy={a:1} must name a choice of strategy, one of: auto,",
+    "train experiment=[a]": "Unknown experiment 'a'; choose one of: aligner_minitalks,",
+    "prepare word_times={a:1}": "Unknown key 'word_times.a'",
+    "translate policy=[a]": "Unknown policy 'a'; choose one of: alignatt, edatt,",
+    # parts that are not groups
+    "prepare prepare=null": "prepare=null: prepare takes a mapping such as {folder: VALUE}.",
+    "prepare audio=null": "audio=null: audio takes a mapping such as {damaged: VALUE}.",
+    "prepare filters=null": "filters=null: filters takes a mapping such as {sounds: VALUE}.",
+    "prepare filters=[1]": "filters=[1]: filters takes a mapping such as {sounds: VALUE}.",
+    "prepare prefixes=abc": "prefixes=abc: prefixes takes a mapping such as {name: VALUE}.",
+    "evaluate backbone.search=abc": (
+        "backbone.search must be a mapping (beams, length_penalty, no_repeat_ngram and"
+    ),
+    "evaluate system.knob={a:1}": "Unknown key 'system.knob.a'; choose one of: system.knob.name,",
+    "evaluate system.policy={a:1}": "system.policy must be a Policy, not {'a': 1}.",
+    # values
+    "evaluate threads=[1]": "threads must be a whole number of at least 1, not [1].",
+    "evaluate compare=[[streamatt]]": "compare must look like {name:",
+    "evaluate compare={a:null}": "compare must look like {name:",
+    "evaluate data=mustc data.root=[a]": "data.root must be text or null, not ['a'].",
+    "evaluate evaluation.knob_values=abc": (
+        "evaluation.knob_values must be a list (a number each) or null, not 'abc'."
+    ),
+    "evaluate evaluation.metrics={a:1}": (
+        "Unknown key 'evaluation.metrics.a'; evaluation.metrics has no keys "
+    ),
+    "evaluate evaluation={split:[a]}": "evaluation.split must be text, not ['a'].",
+    "evaluate trainer.devices=abc": "Lightning refuses the trainer: `devices` selected with",
+    "evaluate trainer.accelerator=cuda:x": (
+        "trainer.accelerator is 'cuda:x'; write the number of a device, such as cuda:0."
+    ),
+    "evaluate trainer.strategy={a:1}": (
+        "trainer.strategy must be text or a Strategy, not {'a': 1}."
+    ),
+    "evaluate backbone.search.beams=[1]": "backbone.search.beams must be a whole number, not [1].",
+    "evaluate system=streamatt history.words={}": "history.words must be a whole number",
+    "evaluate resume=[a]": "resume must name the folder of a run; there is no folder",
+    "evaluate device=null": f"Unknown device 'None'; {DEVICES}",
+    "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: ar, ca,",
+    "evaluate source_language=null": "Unknown source_language 'None'; choose one of: ar, ca,",
+    "train device=[cpu]": f"Unknown device \"['cpu']\"; {DEVICES}",
+    "train estimate=abc": "Unknown value of estimate 'abc'; choose one of: true, false.",
+    "train trainer.devices=abc": "Lightning refuses the trainer: `devices` selected with",
+    "train logger.mode=3": "logger.mode must be one of online, offline, disabled or null, not 3.",
+    "train backbone.tokenizer=[a]": "backbone.tokenizer must be text or null, not ['a'].",
+    "train system.knob=abc": "system.knob must be a mapping (name, attribute, values and",
+    "train +callbacks.x=3": "callbacks.x must be null or the _target_ and the arguments of a",
+    "train training.objectives.trajectories=3": (
+        "training.objectives.trajectories must be an Objective, not 3."
+    ),
+    "prepare prepare.folder=out steps=null": (
+        "steps must be a list such as [words,alignment], not None."
+    ),
+    "prepare prepare.folder=out logger.project=3": "logger.project must be text, not 3.",
+    "prepare prepare.folder=out target_language=null": "Unknown target_language 'None'; choose",
+    "translate inputs=3": "inputs must be a list of files and folders",
+    "translate inputs=abc": "inputs must be a list of files and folders, not abc.",
+    "translate microphone=[1]": (
+        "microphone must be true, null, or the number or name of a device, not [1]."
+    ),
+    "translate microphone=false": "microphone must be true, null, or the number or name of a",
+    "translate speed=[1]": "speed must be a number above 0",
+}
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_a_value_of_a_wrong_kind(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *overrides = given.split(" ")
+    launch.launch_name.cache_clear()
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{command}.py", *overrides])
+
+    with pytest.raises(SystemExit) as left:
+        getattr(commands, command)()
+    printed = capsys.readouterr()
+    assert left.value.code == 2
+    assert printed.err.startswith(f"error: {WRONG[given]}"), printed.err
+    assert (printed.err.count("\n"), printed.out) == (1, "")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
