@@ -27,7 +27,7 @@ from zoo.systems.base import StreamingSystem
 SYSTEMS = {  # a new system is one line: its overrides of evaluate.py
     "infinisst": ["system=infinisst"],
     "infinisst_zh": ["system=infinisst", "target_language=zh"],
-    "lst": ["system=infinisst", "backbone=lst_minitalks"],
+    "lst": ["system=streamatt", "backbone=lst_minitalks"],
     "streamatt": ["system=streamatt"],
     "streamatt_plus": ["system=streamatt_plus"],
     "alignatt": ["system=alignatt"],

@@ -34,3 +34,8 @@ def test_shipped_systems_are_independent(name: str, script: ModuleType) -> None:
     assert [(one.way, one.first) for one in found] == [
         (way, "") for way in ("reversed", "shuffled", "batch 2", "batch 2, reversed", "2 ranks")
     ]
+
+
+def test_the_parts_of_every_system_fit(script: ModuleType) -> None:
+    for name, overrides in script.SYSTEMS.items():
+        assert build(compose("evaluate", overrides).system).name, name
