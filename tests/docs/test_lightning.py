@@ -1,12 +1,10 @@
 """The script of docs/lightning.md runs on fewer talks, which its two ranks share."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.fixtures import processes
 from zoo.data.minitalks import corpus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,15 +18,8 @@ def test_the_script_tests_a_system_on_two_ranks(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(script.replace('("minitalks")', '("minitalks", talks=2)'))
 
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        cwd=tmp_path,
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = processes.run(path, folder=tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     scores = dict(re.findall(r"tst/en-de/(\w+)\s.*?([\d.]+)", done.stdout))
     assert float(scores["BLEU"]) > 50
