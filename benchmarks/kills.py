@@ -92,7 +92,7 @@ def check(
     """Run a job undisturbed and killed, and compare the two.
 
     Args:
-        job: ``evaluate`` or ``train``.
+        job: a key of ``JOBS``.
         folder: Folder of both runs.
         kills: Number of kills.
         devices: Number of ranks.
@@ -102,15 +102,15 @@ def check(
     overrides = [*JOBS[job], *([] if job == "prepare" else [f"trainer.devices={devices}"])]
     start = time.perf_counter()
     if run(job, undisturbed, overrides) != 0:
-        raise SystemExit(f"{job}.py failed; see its messages above.")
+        raise SystemExit(f"The job {job} failed; see its messages above.")
     duration = time.perf_counter() - start
 
-    for _ in track(range(kills), description=f"killing {job}.py"):
+    for _ in track(range(kills), description=f"killing {job}"):
         seconds = moments.uniform(START, START + LONGEST_DELAY * duration)
         if run(job, disturbed, [*overrides, *resume(job, disturbed)], seconds) == 0:
             forget_last_steps(job, disturbed)
     if run(job, disturbed, [*overrides, *resume(job, disturbed)]) != 0:
-        raise SystemExit(f"{job}.py cannot be resumed; see its messages above.")
+        raise SystemExit(f"The job {job} cannot be resumed; see its messages above.")
     return compare(job, undisturbed, disturbed) | {"kills": kills}
 
 
