@@ -48,6 +48,29 @@ def archive_of(path: Path) -> Path | None:
     return None
 
 
+def stored_in(path: Path) -> Path:
+    """Return the file on the disk that a path names: its archive, or the path itself."""
+    return archive_of(path) or path
+
+
+def last_change(path: Path) -> int:
+    """Return the time in nanoseconds at which the stored file was changed; 0 if there is none."""
+    stored = stored_in(path)
+    return stored.stat().st_mtime_ns if stored.is_file() else 0
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file or a member. Raises ZooError for a damaged archive."""
+    member = member_of(path)
+    return path.stat().st_size if member is None else member.size
+
+
+def open_stored(path: Path) -> io.BufferedReader:
+    """Open a file or a member for reading. Raises ZooError for a damaged archive."""
+    member = member_of(path)
+    return path.open("rb") if member is None else member.open()
+
+
 def member_of(path: Path) -> Member | None:
     """Return the member of an archive that a path names; None for a path outside of archives.
 

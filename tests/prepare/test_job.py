@@ -78,7 +78,9 @@ def test_a_corpus_becomes_data_for_a_training(corpus: Path, tmp_path: Path) -> N
     ]
 
 
-def test_audio_is_written_to_tar_archives(corpus: Path, tmp_path: Path) -> None:
+def test_audio_is_written_to_tar_archives(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(corpus, tmp_path / "files")
     out = tmp_path / "tars"
     run(corpus, out, "prepare.tar_megabytes=1")  # a talk has 0.19 MB
@@ -107,6 +109,18 @@ def test_audio_is_written_to_tar_archives(corpus: Path, tmp_path: Path) -> None:
     cfg.data.folder, cfg.prepare.folder = str(out), str(again)
     prepare(cfg)  # a corpus in archives can be prepared
     assert len(Aligned(folder=str(again)).talks("train")) == 4
+
+    refiltered = tmp_path / "refiltered"
+    cfg.prepare.folder, cfg.steps = str(refiltered), ["filters", "card"]
+    monkeypatch.setattr("zoo.prepare.job.log_cards", lambda *_: None)  # needs Hydra's run folder
+    prepare(cfg)  # also without a copy of its audio
+    [found] = (refiltered / "audio").glob("*.tar")
+    with tarfile.open(archive) as old, tarfile.open(found) as new:
+        for name in ("talk%2F0.wav", "talk%2F3.wav"):
+            one, two = old.extractfile(name), new.extractfile(name)
+            assert one is not None
+            assert two is not None
+            assert two.read() == one.read()
 
 
 def test_processes_and_shards_write_the_same_bytes(corpus: Path, tmp_path: Path) -> None:

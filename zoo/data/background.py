@@ -10,6 +10,7 @@ from torch import Tensor
 
 from zoo import audio
 from zoo.data.talks import Talk
+from zoo.tar_members import last_change
 from zoo.types import SAMPLE_RATE, Seconds
 
 FRAME: Seconds = 0.05
@@ -64,8 +65,7 @@ def background(talk: Talk) -> Background | None:
     if talk.audio is None or not talk.segments:
         return None
     spans = tuple((segment.offset, segment.end) for segment in talk.segments)
-    changed = talk.audio.stat().st_mtime_ns if talk.audio.is_file() else 0
-    return _measured(talk.audio, changed, talk.offset, talk.duration, spans)
+    return _measured(talk.audio, last_change(talk.audio), talk.offset, talk.duration, spans)
 
 
 @lru_cache(maxsize=1000)  # a report is written several times during an evaluation

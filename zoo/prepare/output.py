@@ -8,6 +8,7 @@ from zoo.errors import ZooError
 from zoo.files import atomic_file
 from zoo.prepare.items import Item
 from zoo.prepare.shards import with_shards
+from zoo.tar_members import stored_in
 
 COLUMNS = ("talk", "segment", "offset", "duration", "usable", "reason", "detail", "scores")
 
@@ -52,7 +53,7 @@ def write_split(
 
 def _with_audio(item: Item) -> Item:
     """Return an item whose audio is there. Raises ZooError if it is not."""
-    if not item.talk.file.is_file():
+    if not stored_in(item.talk.file).is_file():
         raise ZooError(
             f"Audio file {item.talk.file} of talk {item.talk.name!r} is no longer there; delete "
             "the results of the step audio below work/ and start again."

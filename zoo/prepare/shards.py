@@ -15,7 +15,7 @@ from zoo.errors import ZooError
 from zoo.files import atomic_file, write_text
 from zoo.parsing import parse_json
 from zoo.prepare.store import hashed, state_of
-from zoo.tar_members import SUFFIX, index_path, write_index
+from zoo.tar_members import SUFFIX, index_path, open_stored, size_of, write_index
 
 MEGA = 10**6
 
@@ -54,7 +54,7 @@ def _parts(talks: Sequence[Talk], size: int) -> Iterator[list[Talk]]:
     filled = 0
     for talk in talks:
         part.append(talk)
-        filled += talk.file.stat().st_size
+        filled += size_of(talk.file)
         if filled >= size:
             yield part
             part, filled = [], 0
@@ -96,9 +96,9 @@ def _write(
     with atomic_file(archive) as unfinished, tarfile.open(unfinished, "w") as file:
         for path, name, line in zip(files, names, lines, strict=True):
             try:
-                with path.open("rb") as audio:
+                with open_stored(path) as audio:
                     member = tarfile.TarInfo(name)
-                    member.size = path.stat().st_size
+                    member.size = size_of(path)
                     file.addfile(member, audio)
             except OSError as error:
                 raise ZooError(f"{path} cannot be written to {archive} ({error}).") from error

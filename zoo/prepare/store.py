@@ -20,7 +20,7 @@ from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.parsing import parse_json
 from zoo.prepare.items import Item, decode, encode
-from zoo.tar_members import archive_of
+from zoo.tar_members import stored_in
 from zoo.types import Seconds
 
 VERSION = 1  # of the files and of what the steps compute
@@ -153,7 +153,7 @@ def state_of(path: Path) -> list[int] | None:
     None: it does not exist.
     """
     try:
-        state = (archive_of(path) or path).stat()
+        state = stored_in(path).stat()
     except (OSError, ValueError):  # no file, or a text that is no path
         return None
     return [state.st_size, state.st_mtime_ns]

@@ -15,6 +15,7 @@ from typing import Any
 from zoo.formats.speech import target_file
 from zoo.report.payload import ReportStream, talks_in_order
 from zoo.report.results import Row
+from zoo.tar_members import last_change
 from zoo.types import SAMPLE_RATE, Seconds
 
 # On libsndfile's scale, 0.9 is MP3 at a constant 24 kbit/s for 16 kHz speech, and 0.95 is Opus at
@@ -68,8 +69,9 @@ def source_sounds(
         expected = talk.duration * _MP3_BYTES_PER_SECOND * _BASE64
         if talk.audio is None or expected > budget:
             continue
-        changed = talk.audio.stat().st_mtime_ns if talk.audio.is_file() else 0
-        sound = _encoded(talk.audio, changed, talk.offset, talk.duration, opus=False)
+        sound = _encoded(
+            talk.audio, last_change(talk.audio), talk.offset, talk.duration, opus=False
+        )
         if len(sound.text) + _ELEMENT_BYTES <= budget:
             sounds[place] = sound
             budget -= len(sound.text) + _ELEMENT_BYTES
@@ -87,7 +89,7 @@ def excerpt(path: Path, start: Seconds, duration: Seconds) -> Sound:
     Raises:
         ZooError: audio cannot be read.
     """
-    return _encoded(path, path.stat().st_mtime_ns, start, duration, opus=False)
+    return _encoded(path, last_change(path), start, duration, opus=False)
 
 
 def speech_sounds(

@@ -16,6 +16,7 @@ from zoo.report.joined import RUN
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import Row
 from zoo.streaming.elapsed import with_convention
+from zoo.tar_members import stored_in
 
 TALKS = "talks.jsonl"  # talks of a run, in its folder
 SEGMENTS = "segments.jsonl"  # segments of a row, beside its log
@@ -100,4 +101,5 @@ def _segments(path: Path) -> dict[str, tuple[ReportSegment, ...]]:
 
 def _playable(talk: Talk) -> Talk:
     """Return a talk without audio if its file is not on this machine."""
-    return talk if talk.audio is not None and talk.audio.is_file() else replace(talk, audio=None)
+    is_here = talk.audio is not None and stored_in(talk.audio).is_file()
+    return talk if is_here else replace(talk, audio=None)
