@@ -12,12 +12,25 @@ from tests.evaluation.test_bad_input import refused
 from tests.formats.test_bad_fields import SIMULEVAL
 from tests.fuzz.targets import TALK
 
+
+def inside(line: str) -> str:
+    """Return a talk with a second segment that lies in its first."""
+    talk = json.loads(line)
+    first = talk["segments"][0]
+    talk["segments"].append({**first, "offset": 1.25, "duration": 0.25})
+    return json.dumps(talk)
+
+
 RECORDED = ("system=replay", "data=recorded")
 MANIFESTS: dict[str, tuple[Callable[[str], bytes], str]] = {
     "a text as time": (lambda line: line.replace("3.5", '"x"').encode(), "duration"),
     "NaN": (lambda line: line.replace("3.5", "NaN").encode(), "at line 1"),
     "negative": (lambda line: line.replace("1.0, 1.25", "-1.0, 1.25").encode(), "at line 1"),
     "reversed": (lambda line: line.replace("1.0, 1.25", "1.25, 1.0").encode(), "at line 1"),
+    "one segment inside another": (
+        lambda line: inside(line).encode(),
+        "segments[1], from 1.25 to 1.5 s, lies in the segment before it, which ends at 1.75 s",
+    ),
     "null as text": (lambda line: line.replace('"Gute Katze."', "null").encode(), "at line 1"),
     "UTF-16": (lambda line: line.encode("utf-16"), "at line 1"),
     "Latin-1": (lambda line: line.replace("Gute", "Häme").encode("latin-1"), "at line 1"),

@@ -34,7 +34,8 @@ def check_talk(item: Any) -> None:
 
     Raises:
         ValueError: a field is missing, unknown, of another type or impossible; times are out of
-            order; or an alignment names a word that does not exist.
+            order; a segment lies in the one before it; or an alignment names a word that does not
+            exist.
     """
     _check_keys(item, TALK, "the talk")
     for key in ("name", "source_language"):
@@ -46,16 +47,23 @@ def check_talk(item: Any) -> None:
     _check_number(item["duration"], "duration", above=0)
 
     end = item["duration"] + SLACK
-    start = 0.0
+    start = before = 0.0
     for place, segment in enumerate(_list(item["segments"], "segments")):
         where = f"segments[{place}]"
         _check_segment(segment, where, end=end)
+        stop = segment["offset"] + segment["duration"]
         if segment["offset"] < start:
             raise ValueError(
                 f"{where} starts at {segment['offset']:g} s, before the segment before it "
                 f"({start:g} s)"
             )
-        start = segment["offset"]
+        # speakers interrupt each other, so that segments may overlap in part
+        if segment["offset"] < before - SLACK and stop <= before:
+            raise ValueError(
+                f"{where}, from {segment['offset']:g} to {stop:g} s, lies in the segment before "
+                f"it, which ends at {before:g} s"
+            )
+        start, before = segment["offset"], stop
     for name, words in _mapping(item["labels"], "labels").items():
         _check_words(words, f"labels[{name!r}]", end=end)
 
