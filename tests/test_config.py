@@ -348,8 +348,8 @@ def test_a_changed_file_is_read_again_and_a_composition_changes_no_other(tmp_pat
     file = tmp_path / "experiment" / "mine.yaml"
     file.parent.mkdir()
     values = []
-    for words, given in ((1, []), (1, ["evaluation.knob_values.0=5"]), (1, []), (20, [])):
+    for words, given in ((1, []), (1, ["seed=5"]), (1, []), (20, [])):
         file.write_text(f"# @package _global_\nevaluation:\n  knob_values: [{words}]\n")
         cfg = compose("evaluate", ["experiment=mine", *given], str(tmp_path))
-        values.append(list(cfg.evaluation.knob_values))
-    assert values == [[1], [5], [1], [20]]
+        values.append((cfg.evaluation.knob_values[0], cfg.seed))
+    assert values == [(1, 0), (1, 5), (1, 0), (20, 0)]

@@ -70,13 +70,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """The folder of ``write_corpus``."""
-    return write_corpus(tmp_path / "corpus")
-
-
-def write_corpus(folder: Path) -> Path:
     """Two talks of 4 s of noise, two segments each: en-de of a MuST-C folder, tst-COMMON."""
-    split = folder / "en-de" / "data" / "tst-COMMON"
+    split = tmp_path / "corpus" / "en-de" / "data" / "tst-COMMON"
     (split / "txt").mkdir(parents=True)
     (split / "wav").mkdir()
     talks = ("ted_1", "ted_2")
@@ -94,7 +89,7 @@ def write_corpus(folder: Path) -> Path:
     for seed, talk in enumerate(talks):
         noise = torch.rand(4 * 16_000, generator=torch.Generator().manual_seed(seed)) - 0.5
         audio.write(split / "wav" / f"{talk}.wav", noise)
-    return folder
+    return tmp_path / "corpus"
 
 
 @pytest.fixture
