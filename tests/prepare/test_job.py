@@ -98,9 +98,16 @@ def test_audio_is_written_to_tar_archives(
         assert decode(line.read().decode(), folder=out).name == "talk/3"
 
     before = content(out)
+    run(corpus, tmp_path / "others", "prepare.tar_megabytes=1")
+    assert content(tmp_path / "others") == before  # copied at another time
     written = archive.stat().st_mtime_ns
     run(corpus, out, "prepare.tar_megabytes=1")
     assert (content(out), archive.stat().st_mtime_ns) == (before, written)
+    (out / "audio" / "train" / "talk%2F3.wav").touch()  # newer than the archive
+    run(corpus, out, "prepare.tar_megabytes=1")
+    assert content(out) == before
+    assert archive.stat().st_mtime_ns > written
+    written = archive.stat().st_mtime_ns
     run(corpus, out, "prepare.tar_megabytes=1", "filters.min_rate=30")
     assert archive.stat().st_mtime_ns != written  # the lines have changed
 

@@ -15,7 +15,7 @@ from zoo.errors import ZooError
 from zoo.files import atomic_file, write_text
 from zoo.parsing import parse_json
 from zoo.prepare.store import hashed, state_of
-from zoo.tar_members import SUFFIX, index_path, open_stored, size_of, write_index
+from zoo.tar_members import SUFFIX, index_path, last_change, open_stored, size_of, write_index
 
 MEGA = 10**6
 
@@ -32,6 +32,7 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
         megabytes: an archive ends with the talk with which it has this much audio.
     """
     found: list[Talk] = []
+    copies = (folder / "audio" / split).resolve()
     for number, part in enumerate(_parts(talks, megabytes * MEGA)):
         archive = folder / "audio" / f"{split}-{number:06d}{SUFFIX}"
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -39,8 +40,13 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
         lines = [
             manifest.encode(replace(talk, audio=Path(name)), folder=Path()) for talk, name in named
         ]
-        content = hashed([lines, [state_of(talk.file) for talk in part]])
-        if not _is_written(archive, content):
+        copied = [talk.file for talk in part if talk.file.resolve().is_relative_to(copies)]
+        # A copy has the time of this preparation, on which the index must not depend.
+        states = [
+            size_of(talk.file) if talk.file in copied else state_of(talk.file) for talk in part
+        ]
+        content = hashed([lines, states])
+        if not _is_written(archive, content, copied):
             index_path(archive).unlink(missing_ok=True)  # of the archive before
             _write(archive, [talk.file for talk in part], [name for _, name in named], lines)
             write_text(index_path(archive), write_index(archive, content))
@@ -70,8 +76,16 @@ def _key(talk: Talk) -> str:
     return name
 
 
-def _is_written(archive: Path, content: str) -> bool:
-    """Return whether an archive is complete and was made from the same content."""
+def _is_written(archive: Path, content: str, copied: Sequence[Path]) -> bool:
+    """Return whether an archive is complete and was made from the same content.
+
+    Args:
+        archive: path of the archive.
+        content: hash of what it is made from.
+        copied: files in it that the step ``audio`` has written; a newer one is another one.
+    """
+    if any(last_change(path) > last_change(archive) for path in copied):
+        return False
     try:
         index = parse_json(index_path(archive).read_text(encoding="utf-8"))
         return bool(index["content"] == content and index["size"] == archive.stat().st_size)
