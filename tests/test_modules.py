@@ -40,7 +40,8 @@ HELP = sorted({given.split(" ")[0] for given in MODULES})
 def run(module: str, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
     """Run a module as ``python -m`` does and return its exit code."""
     monkeypatch.setattr(sys, "argv", [module, *arguments])
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    if not hasattr(sys.modules.get(module), "__path__"):  # a package keeps its modules
+        monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(SystemExit) as left:
         runpy.run_module(module, run_name="__main__")
     return left.value.code

@@ -90,7 +90,8 @@ def test_audio_that_cannot_be_used_is_named(
 
 def test_an_item_survives_the_disk() -> None:
     notes = (Notes("tags", "(Laughter)\n", {"LAAL de": 1.25}), Notes())
-    one = Item(Talk("a\x85b", Path("/a/t.wav"), 6.0, "en", (SEGMENT, SEGMENT)), notes)
+    later = replace(SEGMENT, offset=1.0)  # overlaps in part
+    one = Item(Talk("a\x85b", Path("/a/t.wav"), 6.0, "en", (SEGMENT, later)), notes)
     assert decode(encode(one, folder=Path("/b")), folder=Path("/b")) == one
 
 

@@ -80,11 +80,11 @@ def evaluate(cfg: Config) -> float | None:
         smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
         return None
 
+    models = speech_models(choices, settings)
+    device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
     options = trainer_options(choices)
     resume = resumed_run(cfg)
-    models = speech_models(choices, settings)
     comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
-    device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
     loaded = LoadedSystems(seed=cfg.seed)
     talks = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
     if comet:

@@ -31,7 +31,6 @@ from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
 from zoo.hints import job_command
 from zoo.languages import language
-from zoo.machine import check_machine
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
@@ -70,6 +69,7 @@ def train(cfg: Config) -> float | None:
     Raises:
         ZooError: bad input, before long work.
     """
+    device = machine(cfg)
     check(cfg)
     resume = folder_to_resume(cfg.resume, multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
@@ -78,7 +78,6 @@ def train(cfg: Config) -> float | None:
     if resume is not None:
         # the tokenizer may be in the run folder, which may have moved
         check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=["backbone.tokenizer"])
-    device = machine(cfg)
 
     settings: TrainingSettings = build(cfg.training)
     if cfg.optimized_metric is not None:
@@ -123,7 +122,6 @@ def check(cfg: Config) -> None:
     Raises:
         ZooError: a value is wrong.
     """
-    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     check_values(cfg.system)
     check_values(cfg.logger)
     if cfg.optimized_metric is not None:
