@@ -143,7 +143,8 @@ class Loader(ConfigLoaderImpl):
             fill(cfg, path[:1])
             create_parts(cfg, path)
             check_kind(cfg, item)
-            unknown = _unknown(cfg, path, mapping_of(item))
+            below = None if path[0] == HYDRA else mapping_of(item)  # Hydra checks its own keys
+            unknown = _unknown(cfg, path, below)
             if unknown is not None and not _adds(item):
                 raise ConfigCompositionException(f"Could not override '{unknown}'.")
         fill(cfg, cfg if self.filled is None else self.filled)

@@ -203,6 +203,7 @@ def test_an_evaluation_streams_each_direction_with_its_languages(
     cfg = compose("train", [*OPTIONS, "backbone.tokenizer=somewhere"])
     system = build(cfg.system)
     system.backbone.open = lambda session: None
+    system.backbone.arrange = lambda: None
     evaluation = Scripted(
         talks=dev,
         loss=None,
