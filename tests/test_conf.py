@@ -23,6 +23,8 @@ from zoo.alignment.times.base import WordTimer
 from zoo.alignment.words.base import WordAligner
 from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
+from zoo.config.loader import HYDRA, Loader
+from zoo.config.signatures import complete
 from zoo.data import corpora, readers
 from zoo.data.corpora import Corpus
 from zoo.data.mixture import Mixture
@@ -32,12 +34,10 @@ from zoo.evaluation.settings import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.interop.foreign import ForeignSystem
-from zoo.loader import HYDRA, Loader
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.prepare.steps.alignment import GivenAlignment
 from zoo.recognisers.named import NamedRecogniser
-from zoo.signatures import complete
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay

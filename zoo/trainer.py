@@ -10,9 +10,9 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
+from zoo.config.signatures import arguments
 from zoo.devices import device_named
 from zoo.errors import ZooError
-from zoo.signatures import arguments
 from zoo.tracking.launch import external_ranks
 
 

@@ -29,6 +29,7 @@ from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
 from zoo.config import Config, build, compose
+from zoo.config.signatures import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
 from zoo.formats.finished import FinishedStreams
@@ -36,7 +37,6 @@ from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
 from zoo.report.joined import find_runs, joined_rows
-from zoo.signatures import TARGET
 from zoo.training.writing import read_file
 
 RATE = 16_000

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zoo.arguments import fits
 from zoo.config import Config, choices, compose, overrides, plain, row_name
+from zoo.config.arguments import fits
 from zoo.errors import ZooError
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED
 

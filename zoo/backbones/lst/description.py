@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from zoo.arguments import check_arguments
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.config.arguments import check_arguments
 from zoo.errors import ZooError, check_numbers
 from zoo.parsing import parse_yaml
 

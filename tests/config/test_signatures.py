@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from zoo.config.signatures import REQUIRED, arguments, complete, located, part_of
 from zoo.errors import ZooError
-from zoo.signatures import REQUIRED, arguments, complete, located, part_of
 
 HERE = __name__
 

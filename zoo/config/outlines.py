@@ -2,7 +2,7 @@
 
 Importing a backbone takes seconds. A mistyped key is reported without: its class has no such
 argument in its source. A target that is not described by source alone has no outline; it is
-imported (``zoo.signatures``).
+imported (``zoo.config.signatures``).
 """
 
 import ast

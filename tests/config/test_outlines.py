@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from zoo.outlines import outline
-from zoo.signatures import arguments, located, part_of, path_of
+from zoo.config.outlines import outline
+from zoo.config.signatures import arguments, located, part_of, path_of
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TARGETS = sorted(
     {
         match

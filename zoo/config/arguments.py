@@ -14,9 +14,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
-from zoo.hints import INSTALLED
-from zoo.signatures import (
+from zoo.config.signatures import (
     INSTANTIATE_KEYS,
     REQUIRED,
     TARGET,
@@ -24,6 +22,8 @@ from zoo.signatures import (
     hints_of,
     located,
 )
+from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
+from zoo.hints import INSTALLED
 
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}

@@ -27,9 +27,8 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from zoo.errors import ZooError, check_choice
-from zoo.outlines import outline
-from zoo.signatures import (
+from zoo.config.outlines import outline
+from zoo.config.signatures import (
     INSTANTIATE_KEYS,
     TARGET,
     Argument,
@@ -39,6 +38,7 @@ from zoo.signatures import (
     part_of,
     path_of,
 )
+from zoo.errors import ZooError, check_choice
 
 HYDRA = "hydra"  # key of Hydra's own configuration
 PARTS = (

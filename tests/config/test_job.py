@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from zoo import config
@@ -206,7 +207,7 @@ def test_plain_is_resolved() -> None:
 def test_the_choices_of_a_job_are_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     choices = {"system": "streamatt", "backbone": "infinisst_minitalks", "data": "minitalks"}
     runtime = SimpleNamespace(runtime=SimpleNamespace(choices=choices))
-    monkeypatch.setattr(config.HydraConfig, "get", lambda: runtime)
+    monkeypatch.setattr(HydraConfig, "get", lambda: runtime)
     assert config.chosen("system", "backbone") == [
         "system=streamatt",
         "backbone=infinisst_minitalks",

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from zoo.arguments import check_arguments, described, fits
+from zoo.config.arguments import check_arguments, described, fits
 from zoo.errors import ZooError
 
 

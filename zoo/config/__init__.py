@@ -1,0 +1,41 @@
+"""From a command line to objects, through Hydra; a mistake becomes one sentence and exit code 2."""
+
+from omegaconf import DictConfig as Config
+
+from zoo.config.compose import choices, choices_of, compose, row_name
+from zoo.config.job import (
+    BAD_INPUT,
+    chosen,
+    entry_point,
+    is_multirun,
+    machine,
+    overrides,
+    run_composed,
+    run_folder,
+    search_arguments,
+)
+from zoo.config.parts import arguments_of, build, check_values, target_of
+from zoo.config.sources import CONF, plain
+
+__all__ = [
+    "BAD_INPUT",
+    "CONF",
+    "Config",
+    "arguments_of",
+    "build",
+    "check_values",
+    "choices",
+    "choices_of",
+    "chosen",
+    "compose",
+    "entry_point",
+    "is_multirun",
+    "machine",
+    "overrides",
+    "plain",
+    "row_name",
+    "run_composed",
+    "run_folder",
+    "search_arguments",
+    "target_of",
+]

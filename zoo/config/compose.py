@@ -1,0 +1,78 @@
+"""Configurations as an entry point composes them, and the choices of groups."""
+
+from collections.abc import Sequence
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from zoo.config import loader
+from zoo.config.loader import PARTS
+from zoo.config.mistakes import explained, null_choice, one_line
+from zoo.config.sources import composed, job_loader
+from zoo.errors import ZooError
+
+
+def compose(config_name: str, given: Sequence[str] = (), folder: str | None = None) -> DictConfig:
+    """Return the configuration that an entry point composes.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        given: overrides. In a job, files are also found in the folders that its command line names
+            (``--config-dir``, ``hydra.searchpath``).
+        folder: outside of a job, another folder in which files are found, as by ``--config-dir``.
+
+    Raises:
+        ZooError: an override is wrong.
+    """
+    try:
+        return composed(config_name, given, folder)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ZooError(explained(error, config_name, given, folder)) from error
+    except ValueError as error:  # Hydra raises it for wrong choices of groups
+        raise ZooError(null_choice(given, folder) or one_line(error)) from error
+
+
+def choices(given: Sequence[str]) -> dict[str, str | None]:
+    """Return the choice of every group of ``evaluate.py`` under overrides of a job.
+
+    Raises ZooError if an override is wrong.
+    """
+    found, search = job_loader()
+    try:
+        return found.choices("evaluate", [*search, *given])
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ZooError(explained(error, "evaluate", given, None)) from error
+    except ValueError as error:  # see ``compose``
+        raise ZooError(one_line(error)) from error
+
+
+def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
+    """Return the name of one of several compared systems, with the parts chosen for all systems.
+
+    Args:
+        name: name of the entry.
+        shared: overrides of the job. They apply to every system; ``policy=alignatt``, for example,
+            replaces the policy of every system.
+        entry: overrides of the entry.
+
+    Returns:
+        ``name``, or for example ``name+policy=alignatt``.
+    """
+    without_parts = [
+        item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS
+    ]
+    chosen = choices([*shared, *entry])
+    preset = choices([*without_parts, *entry])
+    return loader.row_name(name, loader.departures(chosen, preset))
+
+
+def choices_of(config_name: str, group: str) -> list[str]:
+    """Return the choices of a group, also of the folders that the job's command line names.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        group: group, such as ``system``.
+    """
+    found, search = job_loader()
+    return list(found.get_group_options(group, overrides=search))

@@ -1,0 +1,222 @@
+"""The job of an entry point: its command line, device and run folder.
+
+A mistake becomes one sentence and exit code 2.
+"""
+
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from zoo.config import loader
+from zoo.config.compose import compose
+from zoo.config.loader import SEARCH_PATH
+from zoo.config.mistakes import explained, null_choice, one_line
+from zoo.config.sources import COMMAND_LINE, CONF, composed, register
+from zoo.errors import ZooError, check_choice, unknown_choice
+from zoo.files import full_disk, remove_if_empty
+from zoo.languages import LANGUAGES
+from zoo.machine import check_machine
+from zoo.tracking.launch import (
+    LAUNCH_VARIABLE,
+    default_environment,
+    is_main_process,
+    launch_name,
+)
+
+if TYPE_CHECKING:
+    import torch  # the import takes seconds; a mistyped key is reported before it
+
+BAD_INPUT = 2  # exit code of wrong input
+
+
+def overrides() -> list[str]:
+    """Return the overrides of this job, as typed."""
+    return list(HydraConfig.get().overrides.task)
+
+
+def search_arguments() -> list[str]:
+    """Return the arguments of this job's command line that name folders of YAML files.
+
+    They are ``--config-dir`` with an absolute path and overrides of ``hydra.searchpath``, both
+    quoted for a shell.
+    """
+    job = HydraConfig.get()
+    folders = [
+        f"--config-dir={source.path}"
+        for source in job.runtime.config_sources
+        if source.provider == COMMAND_LINE
+    ]
+    search = [item for item in job.overrides.hydra if item.startswith(SEARCH_PATH)]
+    return [shlex.quote(argument) for argument in (*folders, *search)]
+
+
+def chosen(*groups: str) -> list[str]:
+    """Return the choices of this job as overrides ``group=choice``."""
+    choices = HydraConfig.get().runtime.choices
+    return [f"{group}={choices[group]}" for group in groups]
+
+
+def is_multirun() -> bool:
+    """Return whether this job is one of a multirun."""
+    return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
+
+
+def machine(cfg: DictConfig) -> "torch.device":
+    """Return the device that a configuration names; set the number of CPU threads and TF32.
+
+    ``auto`` is a GPU if there is one, else the CPU.
+
+    Raises:
+        ZooError: this machine lacks the device, or the seed or the number of threads is wrong.
+    """
+    import torch
+
+    from zoo.devices import allow_tf32, device_named
+
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    if cfg.threads is not None:
+        torch.set_num_threads(cfg.threads)
+
+    name = device_named(cfg.device)
+    try:
+        device = torch.device(name)
+        # PyTorch accepts the name of an absent device; an operation on that device raises
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+        raise unknown_choice("device", name, found) from error
+    if device.type == "cuda":
+        allow_tf32()
+    return device
+
+
+def run_folder() -> Path:
+    """Return the folder that this job writes to."""
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
+def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> None:
+    """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
+
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        job: the work; a sweeper optimises the value that it returns.
+    """
+    register()
+    typed = _typed(config_name)
+    loader.install(show_help=typed.help)
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
+    working = False
+
+    def described(error: HydraException | OmegaConfBaseException) -> str:
+        return explained(error, config_name, typed.overrides, typed.config_dir)
+
+    def guarded(cfg: DictConfig) -> float | None:
+        nonlocal working
+        working = True
+        try:
+            _check_languages(cfg)
+            _check_keys(cfg, config_name)
+            value = job(cfg)
+        except ZooError as error:
+            _exit(str(error))
+        except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
+            _exit(described(error))
+        except Exception as error:
+            if not (sentence := full_disk(error, run_folder())):
+                raise
+            _exit(sentence)
+        finally:
+            remove_if_empty(run_folder())
+        working = False
+        return value
+
+    # processes of a launcher such as submitit belong to this launch: one folder, one group
+    name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
+    try:
+        with default_environment(name):
+            run = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
+            run(guarded)()
+    except ZooError as error:
+        _exit(str(error))
+    except (HydraException, OmegaConfBaseException) as error:
+        _exit(described(error))
+    except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
+        if working:
+            raise
+        _exit(null_choice(typed.overrides, typed.config_dir) or one_line(error))
+    except OSError as error:
+        if working:
+            raise
+        folder = error.filename
+        _exit(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
+
+
+def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
+    """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.
+
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+
+    Args:
+        given: overrides.
+        job: the work.
+    """
+    try:
+        cfg = compose("evaluate", given)
+        _check_languages(cfg)
+        check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+        job(cfg)
+    except ZooError as error:
+        _exit(str(error))
+    except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
+        _exit(explained(error, "evaluate", given))
+
+
+def _typed(config_name: str) -> Namespace:
+    """Return the parsed command line; a wrong one ends the process with one sentence."""
+    parser = get_args_parser()
+    parser.error = _exit  # type: ignore[assignment]  # argparse prints the usage as well
+    typed = parser.parse_args(sys.argv[1:])
+    if typed.config_name not in (None, config_name):
+        _exit(
+            f"{config_name}.py reads {config_name}.yaml and no other main file; choose its parts "
+            f"with group=choice or experiment=name instead of --config-name {typed.config_name}."
+        )
+    return typed
+
+
+def _check_languages(cfg: DictConfig) -> None:
+    """Raise ZooError for a language that is no text."""
+    for key in ("source_language", "target_language"):
+        if not isinstance(cfg[key], str):
+            raise unknown_choice(key, cfg[key], LANGUAGES)
+
+
+def _check_keys(cfg: DictConfig, config_name: str) -> None:
+    """Raise ZooError for a top-level key that an override with ``+`` adds; no code reads it."""
+    given = overrides()
+    declared = [item for item in given if not item.startswith("+")]
+    if declared != given:
+        keys = [str(key) for key in composed(config_name, declared)]
+        for key in cfg:
+            check_choice("key", key, keys)
+
+
+def _exit(message: str) -> None:
+    """Print an error message and end the process."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(BAD_INPUT)

@@ -1,0 +1,58 @@
+"""From a configuration node to the object that it describes."""
+
+from typing import Any
+
+from hydra.errors import HydraException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from zoo.config.arguments import check_part
+from zoo.config.mistakes import causes, one_line
+from zoo.config.signatures import TARGET, located
+from zoo.errors import ZooError
+
+
+def build(node: DictConfig) -> Any:
+    """Create the object that a configuration node with ``_target_`` describes, and the parts in it.
+
+    Raises:
+        ZooError: a target does not accept a key or a value.
+    """
+    check_values(node)
+    name = str(node._get_full_key(None))
+    try:
+        return instantiate(node, _convert_="all")
+    except HydraException as error:
+        for cause in causes(error):
+            if isinstance(cause, ZooError):
+                raise cause from error
+            if isinstance(cause, TypeError | ValueError):
+                raise ZooError(
+                    f"{one_line(cause).rstrip('.')} (in the configuration of {name!r})."
+                ) from error
+        raise
+
+
+def check_values(node: DictConfig) -> None:
+    """Check a configuration node as ``build`` does, without creating its object.
+
+    Raises:
+        ZooError: a target does not accept a key or a value, or a value is missing.
+    """
+    name = str(node._get_full_key(None))
+    whole = OmegaConf.to_container(node._get_root())
+    values, unresolved = OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node)
+    check_part(values, unresolved, whole, where=f"{name}.")
+
+
+def arguments_of(node: DictConfig) -> dict[str, Any]:
+    """Return the arguments with which ``build`` would call the node's ``_target_``."""
+    arguments: dict[str, Any] = instantiate(node, _convert_="all", _partial_=True).keywords
+    return arguments
+
+
+def target_of(node: DictConfig) -> type:
+    """Return the class that a configuration node names as its ``_target_``."""
+    found = located(node[TARGET])
+    assert isinstance(found, type)
+    return found
