@@ -5,6 +5,7 @@ threads: ``pytest --seed 1 --shuffle`` with ``OMP_NUM_THREADS=2`` checks that.
 """
 
 import os
+import pwd
 import random
 import sys
 from collections.abc import Generator, Iterator
@@ -95,3 +96,14 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     with small_disk(folder):
         yield folder
+
+
+@pytest.fixture
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No home folder, as in a container whose user has a number but no name."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)

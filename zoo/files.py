@@ -113,7 +113,7 @@ def full_disk(error: BaseException | None, folder: Path) -> str:
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if is_full or any(words in str(error) for words in FULL_DISK):
             cache = os.environ.get("SIMULZOO_CACHE", folder)
-            others = [Path(cache), Path.home(), Path(tempfile.gettempdir())]
+            others = [Path(cache), Path(os.path.expanduser("~")), Path(tempfile.gettempdir())]
             places = [_existing(folder), *(place for place in others if place.is_dir())]
             full = [place for place in places if shutil.disk_usage(place).free < NEARLY_NOTHING]
             place = [*full, *places][0]  # one of them exists: the first

@@ -64,11 +64,7 @@ def test_a_log(kind: str, evaluate: Evaluate, here: Path, tmp_path: Path) -> Non
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.usefixtures("_no_home")
 def test_no_home_folder(evaluate: Evaluate, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(path: Path) -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
     monkeypatch.delenv("SIMULZOO_CACHE", raising=False)
-    monkeypatch.setattr(Path, "expanduser", fail)
-    monkeypatch.setattr(Path, "home", classmethod(fail))
     refused(evaluate(), "There is no home folder; set SIMULZOO_CACHE to a writable folder.")

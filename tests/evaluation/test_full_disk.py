@@ -86,6 +86,11 @@ def test_which_errors_are_those_of_a_full_disk(tmp_path: Path) -> None:
     assert full_disk(RuntimeError("PytorchStreamWriter failed writing file data/1"), tmp_path)
 
 
+@pytest.mark.usefixtures("_no_home")
+def test_a_full_disk_without_a_home_folder(tmp_path: Path) -> None:
+    assert f"The disk of {tmp_path} is full" in full_disk(OSError(errno.ENOSPC, "full"), tmp_path)
+
+
 def leaves_with_2(start: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
     """Start a command that must end with one sentence and exit code 2; return the sentence."""
     launch.launch_name.cache_clear()

@@ -45,6 +45,12 @@ def test_key_in_netrc(tmp_path: Path) -> None:
     assert not has_key(environment)
 
 
+@pytest.mark.usefixtures("_no_home")
+def test_there_is_no_key_without_a_home_folder() -> None:
+    assert not has_key({})
+    assert resolve_mode(None, {}) == "offline"
+
+
 def test_unknown_mode_is_refused() -> None:
     with pytest.raises(
         ZooError, match="Unknown W&B mode 'on'; choose one of: online, offline, disabled"

@@ -146,7 +146,7 @@ def has_key(environment: Mapping[str, str] = os.environ) -> bool:
     hosts = (configured,) if configured else _HOSTS
     for path in (environment.get("NETRC", "~/.netrc"), "~/_netrc"):
         try:
-            logins = netrc.netrc(str(Path(path).expanduser())).hosts
+            logins = netrc.netrc(os.path.expanduser(path)).hosts
         except (OSError, netrc.NetrcParseError):
             continue
         if any(host in logins for host in hosts):
