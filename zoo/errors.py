@@ -6,6 +6,7 @@ Entry points print the sentence without a traceback and exit with code 2.
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable
+from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 
@@ -90,6 +91,17 @@ def shorten_list(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + rest
 
 
+def escape_unprintable() -> None:
+    """Let stdout and stderr print escapes for characters that their encoding lacks.
+
+    Without it, a Chinese word on a Latin-1 terminal or in a log of a batch job would end the
+    program in a traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def run_script(main: Callable[[], object]) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
 
@@ -97,6 +109,7 @@ def run_script(main: Callable[[], object]) -> None:
     """
     from zoo.files import explained_full_disk  # that module imports this one
 
+    escape_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         with explained_full_disk(Path()):

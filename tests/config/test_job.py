@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
@@ -25,7 +27,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.evaluation.comparison import system_configurations
 from zoo.tracking import launch
 
@@ -48,6 +50,18 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
         return 0
 
     return run
+
+
+def test_characters_that_a_terminal_lacks_are_escaped(
+    start: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert start(lambda cfg: print("银行")) == 0
+    run_script(lambda: print("Tür"))
+    terminal.flush()
+    written = cast("BytesIO", terminal.buffer).getvalue()
+    assert written == b"\\u94f6\\u884c\nT\\xfcr\n"
 
 
 @pytest.mark.parametrize("name", ["evaluate", "train"])

@@ -24,7 +24,7 @@ from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
-from zoo.errors import ZooError, check_choice, unknown_choice
+from zoo.errors import ZooError, check_choice, escape_unprintable, unknown_choice
 from zoo.files import full_disk, remove_if_empty
 from zoo.languages import LANGUAGES
 from zoo.machine import check_machine
@@ -116,6 +116,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         config_name: ``train`` or ``evaluate``.
         job: the work; a sweeper optimises the value that it returns.
     """
+    escape_unprintable()
     register()
     typed = _typed(config_name)
     loader.install(show_help=typed.help)
@@ -175,6 +176,7 @@ def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> Non
         given: overrides.
         job: the work.
     """
+    escape_unprintable()
     try:
         cfg = compose("evaluate", given)
         _check_languages(cfg)

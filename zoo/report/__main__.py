@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from zoo.errors import ZooError, check_numbers, shorten_list
+from zoo.errors import ZooError, check_numbers, escape_unprintable, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.files import explained_full_disk
@@ -58,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add_tests(parser)
     given = parser.parse_args(arguments)
+    escape_unprintable()
 
     def table(rows: Sequence[Row]) -> RenderableType:
         if given.over_knob:
