@@ -10,8 +10,6 @@ import sys
 from zoo.config import Config, entry_point
 from zoo.errors import run_script
 
-INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
-
 
 def train() -> None:
     """Run the training that the command line describes; see ``conf/train.yaml``."""
@@ -31,10 +29,7 @@ def translate() -> None:
         sys.argv[1:] = to_overrides(sys.argv[1:])
         entry_point("translate", _translate)
 
-    try:
-        run_script(start)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    run_script(start)
 
 
 def prepare() -> None:

@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 
+INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
 

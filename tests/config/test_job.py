@@ -27,7 +27,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.errors import ZooError, run_script
+from zoo.errors import INTERRUPTED, ZooError, run_script
 from zoo.evaluation.comparison import system_configurations
 from zoo.tracking import launch
 
@@ -50,6 +50,14 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
         return 0
 
     return run
+
+
+def test_ctrl_c_ends_a_job_without_a_traceback(start: Launch, tmp_path: Path) -> None:
+    def job(cfg: Config) -> None:
+        raise KeyboardInterrupt
+
+    assert start(job) == INTERRUPTED
+    assert not list(tmp_path.rglob("*.log"))
 
 
 def test_characters_that_a_terminal_lacks_are_escaped(

@@ -24,7 +24,7 @@ from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
-from zoo.errors import ZooError, check_choice, escape_unprintable, unknown_choice
+from zoo.errors import INTERRUPTED, ZooError, check_choice, escape_unprintable, unknown_choice
 from zoo.files import full_disk, remove_if_empty
 from zoo.languages import LANGUAGES
 from zoo.machine import check_machine
@@ -110,7 +110,8 @@ def run_folder() -> Path:
 def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
 
-    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2. Ctrl-C
+    ends it with exit code 130.
 
     Args:
         config_name: ``train`` or ``evaluate``.
@@ -152,6 +153,8 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         with default_environment(name):
             run = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
             run(guarded)()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ZooError as error:
         _exit(str(error))
     except (HydraException, OmegaConfBaseException) as error:

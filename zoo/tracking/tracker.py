@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from zoo.errors import INTERRUPTED
 from zoo.files import write_text
 from zoo.tracking import artifacts
 from zoo.tracking.launch import default_environment, job, terminable
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
 
 MODELS = "weights.json"  # the pretrained models of a run, in its folder
-
-_INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 
 
 class Tracker:
@@ -298,7 +297,7 @@ def exit_code(error: BaseException | None) -> int:
     if error is None:
         return 0
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED
+        return INTERRUPTED
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     return 1
