@@ -1,5 +1,7 @@
 """Checksums of the cache find damaged files; locks let any number of processes build at once."""
 
+import errno
+import fcntl
 import multiprocessing
 import multiprocessing.synchronize
 import os
@@ -9,6 +11,7 @@ import pytest
 
 from zoo.data import cache
 from zoo.data.cache import is_intact, is_usable, locked, locked_now, seal
+from zoo.errors import ZooError
 from zoo.files import append_line, write_text
 
 PROCESSES = 10
@@ -118,3 +121,17 @@ def test_a_folder_in_use_is_not_locked(tmp_path: Path) -> None:
         assert not free
     with locked_now(folder) as free:
         assert free
+
+
+def test_a_file_system_without_locks_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Lustre without the option ``flock`` and some NFS servers."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for lock in (locked, locked_now):
+        with pytest.raises(ZooError, match=r"cannot lock files \(No locks available\)"):
+            lock(tmp_path).__enter__()

@@ -44,7 +44,7 @@ def cache_root(cache: Path | None = None) -> Path:
 def locked(folder: Path) -> Iterator[None]:
     """Create a folder and lock it while the block runs; other processes wait for the lock.
 
-    Raises ZooError if the folder is not writable.
+    Raises ZooError if the folder is not writable, or if its file system cannot lock files.
     """
     while True:
         try:
@@ -57,10 +57,10 @@ def locked(folder: Path) -> Iterator[None]:
             ) from error
         with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 logger.info("Another process is writing %s; waiting for it.", folder)
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(lock, fcntl.LOCK_EX)
             if _is_open(folder / LOCK, lock.fileno()):
                 with _unlocked_at_the_end(lock):
                     yield
@@ -74,15 +74,36 @@ def locked_now(folder: Path) -> Iterator[bool]:
 
     Yields:
         Whether this process has locked it.
+
+    Raises:
+        ZooError: the file system of the folder cannot lock files.
     """
     with (folder / LOCK).open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
             with _unlocked_at_the_end(lock):
                 yield True
+
+
+def _lock(lock: IO[str], operation: int) -> None:
+    """Lock an open file.
+
+    Raises:
+        BlockingIOError: another process has locked it, and the operation does not wait.
+        ZooError: the file system cannot lock files, as Lustre without the option ``flock``.
+    """
+    try:
+        fcntl.flock(lock, operation)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise ZooError(
+            f"The file system of {Path(lock.name).parent} cannot lock files ({error.strerror}); "
+            "use a folder on another one (SIMULZOO_CACHE names the cache folder)."
+        ) from error
 
 
 @contextmanager
