@@ -1,5 +1,8 @@
 """Atomic writes: old or new content, never a part of it."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -97,3 +100,23 @@ def test_an_existing_folder_can_stay(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError), atomic_folder(tmp_path / "file", keep=True) as folder:
         (folder / "content").touch()
+
+
+def test_a_file_system_that_flushes_no_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some network file systems; any other error is raised, also one of a file."""
+    flush = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, "refused")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    code = errno.EINVAL
+    write_text(tmp_path / "a", "kept")
+    assert (tmp_path / "a").read_text() == "kept"
+    code = errno.EIO
+    with pytest.raises(OSError, match="refused"):
+        write_text(tmp_path / "b", "lost")
