@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import layout
-from zoo.layout import PackedLinear, PackedWeight, arrange_linear
+from zoo.layout import PackedLinear, PackedWeight, arrange_linear, joined, side_by_side
 
 packing = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch was built without oneDNN"
@@ -166,3 +166,39 @@ def test_a_large_network_gets_no_copies(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(layout, "MOST_BYTES", 2 * 8 * 5 * 4)
     arrange_linear(layers)
     assert {type(layer) for layer in layers} == {PackedLinear}
+
+
+def test_parts_of_a_larger_block_are_not_moved() -> None:
+    """As DeepSpeed and FSDP keep weights."""
+    block = torch.zeros(3 * 4 * 5)
+    weights = [nn.Parameter(part.view(4, 5)) for part in block.split(20)]
+    swapped = [weights[1], weights[0]]
+    places = [weight.data_ptr() for weight in swapped]
+    assert side_by_side(weights)
+    assert not side_by_side(swapped)
+    assert [weight.data_ptr() for weight in swapped] == places
+
+
+def test_weights_by_column_are_joined() -> None:
+    linears = [nn.Linear(5, 4, bias=False), nn.Linear(5, 3, bias=False)]
+    values = [linear.weight.detach().clone() for linear in linears]
+    for linear in linears:
+        arrange_linear(linear)
+    inputs = torch.randn(2, 5)
+    product = joined(linears)
+    assert side_by_side([linear.weight for linear in linears])
+    assert len({linear.weight.untyped_storage().data_ptr() for linear in linears}) == 1
+    assert linears[0].weight.stride() == linears[1].weight.stride() == (1, 7)
+    assert all(torch.equal(one.weight, value) for one, value in zip(linears, values, strict=True))
+    torch.testing.assert_close(
+        product(inputs), torch.cat([linear(inputs) for linear in linears], dim=1)
+    )
+
+
+@pytest.mark.parametrize("biased", [(True, False, True), (False, False, False)])
+def test_joined_layers_may_lack_a_bias(biased: tuple[bool, ...]) -> None:
+    """Whisper's keys have none."""
+    linears = [nn.Linear(5, 4, bias=bias) for bias in biased]
+    inputs = torch.randn(2, 3, 5)
+    expected = torch.cat([linear(inputs) for linear in linears], dim=-1)
+    torch.testing.assert_close(joined(linears)(inputs), expected)

@@ -1,6 +1,7 @@
 """Memory layout of the weights of linear layers, for inference on a CPU."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 # the products of smaller weights save.
 LEAST_ELEMENTS = 2**18
 MOST_BYTES = 2 * 2**30  # of float32 weights of a network; a larger one has no packed copies
+
+Product = Callable[[Tensor], Tensor]
 
 
 @runtime_checkable
@@ -148,3 +151,89 @@ class PackedLinear(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Return the product of inputs (..., inputs) with the weight, plus the bias."""
         return self.packed.product(input, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """One product for several linear layers.
+
+    Attributes:
+        weight: (outputs of all layers, inputs) view of their weights.
+        bias: (outputs of all layers,) or None.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs (..., outputs of all layers), side by side."""
+        return F.linear(inputs, self.weight, self.bias)
+
+
+def joined(linears: Sequence[nn.Module]) -> Product:
+    """Return one product for linear layers with the same input, outputs side by side.
+
+    Layers with adapters, and weights that a training strategy keeps elsewhere, are applied one by
+    one.
+    """
+    plain = [linear for linear in linears if type(linear) is nn.Linear]
+    if len(plain) < len(linears) or not side_by_side([linear.weight for linear in plain]):
+        return lambda inputs: torch.cat([linear(inputs) for linear in linears], dim=-1)
+    first = plain[0].weight
+    rows = sum(linear.out_features for linear in plain)
+    weight = first.detach().as_strided((rows, first.shape[1]), first.stride())
+    bias = None
+    if any(linear.bias is not None for linear in plain):
+        biases = [
+            first.new_zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
+            for linear in plain
+        ]
+        bias = torch.cat(biases)
+    return Joined(weight, bias)
+
+
+def side_by_side(weights: Sequence[Tensor]) -> bool:
+    """Move weights of equal width next to each other in memory, without a second copy.
+
+    The parameters stay what they are: they become views of one block, which is stored by row or by
+    column as they are (``zoo.layout``). Weights that are themselves parts of a larger block belong
+    to a training strategy and are not moved.
+
+    Returns:
+        Whether the weights are one block now.
+    """
+    if any(type(weight.data) is not Tensor or weight.is_inference() for weight in weights):
+        return False
+    if _is_one_block(weights):
+        return True
+    by_row = all(weight.is_contiguous() for weight in weights)
+    by_column = all(weight.T.is_contiguous() for weight in weights)
+    if not (by_row or by_column):
+        return False
+    if any(weight.untyped_storage().nbytes() != weight.nbytes for weight in weights):
+        return False
+    with torch.inference_mode(mode=False), torch.no_grad():
+        if by_row:
+            block = torch.cat([weight.data for weight in weights])
+        else:
+            block = torch.cat([weight.data.T for weight in weights], dim=1).T
+        parts = block.split([len(weight) for weight in weights])
+        for weight, part in zip(weights, parts, strict=True):
+            weight.data = part
+    return True
+
+
+def _is_one_block(weights: Sequence[Tensor]) -> bool:
+    """Return whether each weight continues the previous one, by row or by column."""
+    first = weights[0]
+    rows = sum(len(weight) for weight in weights)
+    if first.stride() not in ((first.shape[1], 1), (1, rows)):
+        return False
+    block, place = first.untyped_storage().data_ptr(), first.storage_offset()
+    for weight in weights:
+        if weight.untyped_storage().data_ptr() != block or weight.stride() != first.stride():
+            return False
+        if weight.storage_offset() != place:
+            return False
+        place += len(weight) * weight.stride(0)
+    return True

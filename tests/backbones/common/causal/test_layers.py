@@ -16,7 +16,7 @@ from tests.backbones.common.causal.networks import MODELS, network
 from zoo import layout
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.layers import arrange, fast_layers, joined, side_by_side
+from zoo.backbones.common.causal.layers import arrange, fast_layers
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.layout import PackedLinear, arrange_linear
@@ -134,31 +134,6 @@ def test_joined_weights_are_trained_moved_and_saved_as_before(tmp_path: Path) ->
     assert_close(changed, decoded(fresh))
     model.float().double()
     assert_close(decoded(model), changed)
-
-
-def test_parts_of_a_larger_block_are_not_moved() -> None:
-    """As DeepSpeed and FSDP keep weights."""
-    block = torch.zeros(3 * 4 * 5)
-    weights = [nn.Parameter(part.view(4, 5)) for part in block.split(20)]
-    swapped = [weights[1], weights[0]]
-    places = [weight.data_ptr() for weight in swapped]
-    assert side_by_side(weights)
-    assert not side_by_side(swapped)
-    assert [weight.data_ptr() for weight in swapped] == places
-
-
-def test_weights_by_column_are_joined() -> None:
-    linears = [nn.Linear(5, 4, bias=False), nn.Linear(5, 3, bias=False)]
-    values = [linear.weight.detach().clone() for linear in linears]
-    for linear in linears:
-        arrange_linear(linear)
-    inputs = torch.randn(2, 5)
-    product = joined(linears)
-    assert side_by_side([linear.weight for linear in linears])
-    assert len({linear.weight.untyped_storage().data_ptr() for linear in linears}) == 1
-    assert linears[0].weight.stride() == linears[1].weight.stride() == (1, 7)
-    assert all(torch.equal(one.weight, value) for one, value in zip(linears, values, strict=True))
-    assert_close(product(inputs), torch.cat([linear(inputs) for linear in linears], dim=1))
 
 
 class Operations(TorchDispatchMode):

@@ -20,13 +20,17 @@ def feed(
     decoder: Decoder, memories: list[Tensor], ids: list[int], pieces: list[int], heads: Any
 ) -> tuple:
     """Hidden states and weights of ``ids``, fed to every stream in pieces of these sizes."""
-    memory, cache = decoder.project_memories(memories), decoder.cache(streams=len(memories), room=0)
+    state: dict[str, Any] = {
+        "memory": decoder.project_memories(memories),
+        "cache": decoder.cache(streams=len(memories), room=0),
+        "projections": decoder.projections(),
+    }
     outputs, first = [], 0
     for size in pieces:
         places = torch.arange(first, first + size).expand(len(memories), -1)
         visible = torch.arange(first + size) <= places[..., None]
         inputs = torch.tensor(ids[first : first + size]).expand(len(memories), -1)
-        outputs.append(decoder(inputs, places, visible, cache=cache, memory=memory, heads=heads))
+        outputs.append(decoder(inputs, places, visible, heads=heads, **state))
         first += size
     return tuple(torch.cat(parts, dim=1) for parts in zip(*outputs, strict=True))
 

@@ -6,8 +6,7 @@ the products, and masks and rotary tables are prepared once per step. The weight
 Transformers module, which still trains and saves them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -17,7 +16,17 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
-from zoo.layout import PackedLinear, PackedWeight, arrange_linear, can_pack, fits, state_of
+from zoo.layout import (
+    Joined,
+    PackedLinear,
+    PackedWeight,
+    Product,
+    arrange_linear,
+    can_pack,
+    fits,
+    joined,
+    state_of,
+)
 
 KINDS = {  # layers that differ only in the names and the number of their products
     f"{name}DecoderLayer"
@@ -25,8 +34,6 @@ KINDS = {  # layers that differ only in the names and the number of their produc
 }
 
 KEPT = "_zoo_layers"  # attribute of a network that keeps its packed layers
-
-Product = Callable[[Tensor], Tensor]
 
 
 def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
@@ -249,84 +256,3 @@ def added(hidden: Tensor, linear: nn.Module, inputs: Tensor) -> Tensor:
     if type(linear) is PackedLinear and linear.bias is None:
         return linear.packed.added(hidden, inputs)
     return torch.as_tensor(hidden + linear(inputs))
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """One product for several linear layers.
-
-    Attributes:
-        weight: (outputs of all layers, inputs) view of their weights.
-        bias: (outputs of all layers,) or None.
-    """
-
-    weight: Tensor
-    bias: Tensor | None
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """Return the outputs (..., outputs of all layers), side by side."""
-        return F.linear(inputs, self.weight, self.bias)
-
-
-def joined(linears: Sequence[nn.Module]) -> Product:
-    """Return one product for linear layers with the same input, outputs side by side.
-
-    Layers with adapters, and weights that a training strategy keeps elsewhere, are applied one by
-    one.
-    """
-    plain = [linear for linear in linears if type(linear) is nn.Linear]
-    if len(plain) < len(linears) or not side_by_side([linear.weight for linear in plain]):
-        return lambda inputs: torch.cat([linear(inputs) for linear in linears], dim=-1)
-    first = plain[0].weight
-    rows = sum(linear.out_features for linear in plain)
-    weight = first.detach().as_strided((rows, first.shape[1]), first.stride())
-    biases = [linear.bias.detach() for linear in plain if linear.bias is not None]
-    bias = torch.cat(biases) if biases else None
-    return Joined(weight, bias)
-
-
-def side_by_side(weights: Sequence[Tensor]) -> bool:
-    """Move weights of equal width next to each other in memory, without a second copy.
-
-    The parameters stay what they are: they become views of one block, which is stored by row or by
-    column as they are (``zoo.layout``). Weights that are themselves parts of a larger block belong
-    to a training strategy and are not moved.
-
-    Returns:
-        Whether the weights are one block now.
-    """
-    if any(type(weight.data) is not Tensor or weight.is_inference() for weight in weights):
-        return False
-    if _is_one_block(weights):
-        return True
-    by_row = all(weight.is_contiguous() for weight in weights)
-    by_column = all(weight.T.is_contiguous() for weight in weights)
-    if not (by_row or by_column):
-        return False
-    if any(weight.untyped_storage().nbytes() != weight.nbytes for weight in weights):
-        return False
-    with torch.inference_mode(mode=False), torch.no_grad():
-        if by_row:
-            block = torch.cat([weight.data for weight in weights])
-        else:
-            block = torch.cat([weight.data.T for weight in weights], dim=1).T
-        parts = block.split([len(weight) for weight in weights])
-        for weight, part in zip(weights, parts, strict=True):
-            weight.data = part
-    return True
-
-
-def _is_one_block(weights: Sequence[Tensor]) -> bool:
-    """Return whether each weight continues the previous one, by row or by column."""
-    first = weights[0]
-    rows = sum(len(weight) for weight in weights)
-    if first.stride() not in ((first.shape[1], 1), (1, rows)):
-        return False
-    block, place = first.untyped_storage().data_ptr(), first.storage_offset()
-    for weight in weights:
-        if weight.untyped_storage().data_ptr() != block or weight.stride() != first.stride():
-            return False
-        if weight.storage_offset() != place:
-            return False
-        place += len(weight) * weight.stride(0)
-    return True

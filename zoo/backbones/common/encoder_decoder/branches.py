@@ -65,6 +65,7 @@ class EncoderDecoderBranches(Branches):
 
         self._memory = decoder.project_memories(memories)
         self._live_memory = self._memory
+        self._projections = decoder.projections()
         ids = torch.zeros(self._positions.shape, dtype=torch.long, device=device)
         for stream, (prompt, draft) in enumerate(zip(prompts, self.drafts, strict=True)):
             row = torch.tensor([*prompt, *draft], device=device)
@@ -164,7 +165,13 @@ class EncoderDecoderBranches(Branches):
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         hidden: Tensor
         hidden, attention = self.decoder(
-            ids, positions, visible, cache=self._cache, memory=self._live_memory, heads=self._heads
+            ids,
+            positions,
+            visible,
+            cache=self._cache,
+            memory=self._live_memory,
+            projections=self._projections,
+            heads=self._heads,
         )
         self._attention.append(attention, self.live)
         if self._keep_states:

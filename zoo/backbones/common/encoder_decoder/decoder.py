@@ -18,6 +18,7 @@ from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache
 from zoo.backbones.common.teacher_forcing import IGNORED, at_least_float32
 from zoo.errors import ZooError
+from zoo.layout import Product, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +83,25 @@ class Memory:
     Attributes:
         keys: One tensor (streams, heads, frames, head size) per layer.
         values: One tensor (streams, heads, frames, head size) per layer.
-        visible: (streams, 1, 1, frames) bool mask, False in padding. None if no stream is padded.
+        mask: (streams, 1, 1, frames) added to the scores, -inf in padding. None if no stream is
+            padded.
     """
 
     keys: Sequence[Tensor]
     values: Sequence[Tensor]
-    visible: Tensor | None
+    mask: Tensor | None
 
     def first(self, streams: int) -> "Memory":
         """Return views of the first streams."""
         return Memory(
             keys=[layer[:streams] for layer in self.keys],
             values=[layer[:streams] for layer in self.values],
-            visible=None if self.visible is None else self.visible[:streams],
+            mask=None if self.mask is None else self.mask[:streams],
         )
 
     def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
         """Exchange the streams at ``places`` for those at ``others``."""
-        masks = [] if self.visible is None else [self.visible]
+        masks = [] if self.mask is None else [self.mask]
         for part in [*self.keys, *self.values, *masks]:
             part[[*places, *others]] = part[[*others, *places]]
 
@@ -179,8 +181,16 @@ class Decoder(nn.Module):
         return Memory(
             keys=[self._split(attention.k_proj(padded)) for attention in attentions],
             values=[self._split(attention.v_proj(padded)) for attention in attentions],
-            visible=None if bool(visible.all()) else visible[:, None, None],
+            mask=None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype),
         )
+
+    def projections(self) -> list[Product]:
+        """Return, for each layer, one product for queries, keys and values of the self-attention.
+
+        They are those of the present weights.
+        """
+        attentions = [layer.self_attn for layer in self.layers]
+        return [joined([one.q_proj, one.k_proj, one.v_proj]) for one in attentions]
 
     def forward(
         self,
@@ -190,6 +200,7 @@ class Decoder(nn.Module):
         *,
         cache: KeyValueCache,
         memory: Memory,
+        projections: Sequence[Product],
         heads: Heads,
     ) -> tuple[Tensor, Tensor]:
         """Run the decoder over new tokens and append their keys and values to the cache.
@@ -200,6 +211,7 @@ class Decoder(nn.Module):
             visible: (streams, new, cached + new) bool self-attention mask of the new tokens.
             cache: Self-attention keys and values; written in place.
             memory: Cross-attention keys and values.
+            projections: Result of ``projections``.
             heads: Heads whose cross-attention weights are returned, by layer index. No weights are
                 computed for all other layers.
 
@@ -208,24 +220,23 @@ class Decoder(nn.Module):
             whose heads are ordered by layer.
         """
         cache.reserve(ids.shape[1])
-        hidden = self._embed(ids, positions)
+        hidden = self._embed(ids, positions, room=cache.length + ids.shape[1])
+        mask = added_mask(visible[:, None], hidden.dtype)
         recorded: list[Tensor] = []
         for number, layer in enumerate(self.layers):
-            hidden = hidden + self._attend_text(number, layer, hidden, visible[:, None], cache)
+            inputs = projections[number](getattr(layer, self.family.self_norm)(hidden))
+            hidden = hidden + self._attend_text(number, layer.self_attn, inputs, mask, cache)
             normed = getattr(layer, self.family.cross_norm)(hidden)
             attention = getattr(layer, self.family.cross)
             query = self._split(attention.q_proj(normed))
             if number in heads:
-                recorded.append(
-                    weights(
-                        query, memory.keys[number], memory.visible, attention.scaling, heads[number]
-                    )
-                )
+                keys = memory.keys[number]
+                recorded.append(weights(query, keys, memory.mask, attention.scaling, heads[number]))
             attended = F.scaled_dot_product_attention(
                 query,
                 memory.keys[number],
                 memory.values[number],
-                attn_mask=memory.visible,
+                attn_mask=memory.mask,
                 scale=attention.scaling,
             )
             hidden = hidden + getattr(attention, self.family.output)(self._merge(attended))
@@ -259,43 +270,44 @@ class Decoder(nn.Module):
         labelled = labels != IGNORED
         return self.head(states[labelled]), labels[labelled]
 
-    def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Return token plus position embeddings (streams, new, width)."""
+    def _embed(self, ids: Tensor, positions: Tensor, *, room: int) -> Tensor:
+        """Return token plus position embeddings (streams, new, width); positions < ``room``."""
         embeddings: Tensor = self.module.embed_tokens(ids)
         if self.family.scaled:
             embeddings = embeddings * self.module.embed_scale
         if self.family.positions == "sines":
             sines = self.module.pos_emb(positions).to(embeddings)
             return torch.as_tensor(self.module.embedding_layernorm(embeddings + sines))
-        return embeddings + self._embed_positions(positions)
+        return embeddings + self._embed_positions(positions, room)
 
-    def _embed_positions(self, positions: Tensor) -> Tensor:
-        """Return position embeddings; a growing table is extended for late positions."""
+    def _embed_positions(self, positions: Tensor, room: int) -> Tensor:
+        """Return position embeddings; a growing table is extended to ``room`` positions."""
         table = self.module.embed_positions
         if self.family.positions == "learned":
             return torch.as_tensor(table.weight[positions])
         indices = positions + table.padding_idx + 1
-        needed_length = int(indices.max()) + 1
+        needed_length = room + table.padding_idx + 1
         if needed_length > len(table.weights):
             with torch.inference_mode(False):
                 table.make_weights(needed_length + ROOM, table.embedding_dim, table.padding_idx)
         return torch.as_tensor(table.weights[indices])
 
     def _attend_text(
-        self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: KeyValueCache
+        self, number: int, attention: Any, inputs: Tensor, mask: Tensor, cache: KeyValueCache
     ) -> Tensor:
-        """Causal self-attention of layer ``number`` over cached and new positions."""
-        attention = layer.self_attn
-        normed = getattr(layer, self.family.self_norm)(hidden)
-        keys, values = cache.update(
-            self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed)), number
-        )
+        """Causal self-attention of layer ``number`` over cached and new positions.
+
+        Args:
+            number: Index of the layer.
+            attention: Its self-attention.
+            inputs: (streams, new, 3 x width) queries, keys and values side by side.
+            mask: (streams, 1, new, cached + new) added to the scores.
+            cache: Keys and values; written in place.
+        """
+        query, key, value = map(self._split, inputs.chunk(3, dim=-1))
+        keys, values = cache.update(key, value, number)
         attended = F.scaled_dot_product_attention(
-            self._split(attention.q_proj(normed)),
-            keys,
-            values,
-            attn_mask=visible,
-            scale=attention.scaling,
+            query, keys, values, attn_mask=mask, scale=attention.scaling
         )
         return torch.as_tensor(getattr(attention, self.family.output)(self._merge(attended)))
 
@@ -316,15 +328,21 @@ class Decoder(nn.Module):
         return attended.transpose(1, 2).flatten(2)
 
 
+def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a mask that is added to scores: 0 where a bool mask is True, -inf elsewhere."""
+    mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+    return mask.masked_fill_(~visible, -torch.inf)
+
+
 def weights(
-    query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None
+    query: Tensor, keys: Tensor, mask: Tensor | None, scale: float, heads: Sequence[int] | None
 ) -> Tensor:
     """Compute cross-attention weights, at least in float32.
 
     Args:
         query: (streams, heads, new, head size).
         keys: (streams, heads, frames, head size).
-        visible: (streams, 1, 1, frames) bool mask, False in padding. None if no stream is padded.
+        mask: (streams, 1, 1, frames) added to the scores. None if no stream is padded.
         scale: Factor on the query.
         heads: Indices of the heads. None selects all heads.
 
@@ -336,6 +354,6 @@ def weights(
         query, keys = query[:, chosen], keys[:, chosen]
     scores = (query * scale) @ keys.transpose(2, 3)
     scores = at_least_float32(scores)
-    if visible is not None:
-        scores = scores.masked_fill(~visible, -torch.inf)
+    if mask is not None:
+        scores = scores + mask
     return scores.softmax(dim=-1).transpose(1, 2)
