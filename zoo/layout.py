@@ -1,4 +1,4 @@
-"""Memory layout of the weights of linear layers, for inference on a CPU."""
+"""Memory layout of the weights of linear layers, and joined products, for inference."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -196,7 +196,7 @@ def side_by_side(weights: Sequence[Tensor]) -> bool:
     """Move weights of equal width next to each other in memory, without a second copy.
 
     The parameters stay what they are: they become views of one block, which is stored by row or by
-    column as they are (``zoo.layout``). Weights that are themselves parts of a larger block belong
+    column as they are. Weights that are themselves parts of a larger block belong
     to a training strategy and are not moved.
 
     Returns:

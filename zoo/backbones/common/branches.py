@@ -8,7 +8,7 @@ without copying keys and values.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,20 @@ from zoo.backbones.common.batches import pick
 from zoo.backbones.common.teacher_forcing import at_least_float32
 
 ROOM = 64  # spare positions in a newly allocated cache
+
+
+class LayerCache(NamedTuple):
+    """Views of one layer of a ``KeyValueCache``, with room for new positions.
+
+    Attributes:
+        new: (2, streams, heads, new, head size) keys and values of the new positions.
+        keys: (streams, heads, length + new, head size).
+        values: (streams, heads, length + new, head size).
+    """
+
+    new: Tensor
+    keys: Tensor
+    values: Tensor
 
 
 class KeyValueCache:
@@ -61,10 +75,26 @@ class KeyValueCache:
         values[:, :, self.length :] = value
         return keys, values
 
+    def layers(self, new: int) -> list["LayerCache"]:
+        """Return the views of all layers for ``new`` more positions, first to last.
+
+        The cache is enlarged if they do not fit; ``length`` is unchanged.
+        """
+        self.reserve(new)
+        used = self.data[:, :, : self.live, :, : self.length + new]
+        pairs = zip(used[..., self.length :, :].unbind(0), used.unbind(0), strict=True)
+        return [LayerCache(places, *both.unbind(0)) for places, both in pairs]
+
     def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
         """Exchange the streams at ``places`` for those at ``others``."""
         used = self.data[..., : self.length, :]
         used[:, :, [*places, *others]] = used[:, :, [*others, *places]]
+
+
+def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a mask that is added to scores: 0 where a bool mask is True, -inf elsewhere."""
+    mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+    return mask.masked_fill_(~visible, -torch.inf)
 
 
 class Branches(ABC):

@@ -9,10 +9,10 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from tests.backbones.common.causal.networks import MODELS, network
+from tests.fixtures.operations import Operations
 from zoo import layout
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
@@ -134,28 +134,6 @@ def test_joined_weights_are_trained_moved_and_saved_as_before(tmp_path: Path) ->
     assert_close(changed, decoded(fresh))
     model.float().double()
     assert_close(decoded(model), changed)
-
-
-class Operations(TorchDispatchMode):
-    """Counts operations that are not views."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, given: Any = (), options: Any = None
-    ) -> Any:
-        result = function(*given, **(options or {}))
-        blocks = {part.untyped_storage().data_ptr() for part in given if isinstance(part, Tensor)}
-        tensors = result if isinstance(result, list | tuple) else [result]
-        new = [
-            part
-            for part in tensors
-            if isinstance(part, Tensor) and part.untyped_storage().data_ptr() not in blocks
-        ]
-        self.count += bool(new) or function._schema.is_mutable
-        return result
 
 
 @pytest.mark.parametrize("is_arranged", [False, True])

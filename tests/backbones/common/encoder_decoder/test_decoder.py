@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.common.encoder_decoder import decoder as decoders
+from tests.fixtures.operations import Operations
+from zoo.backbones.common.encoder_decoder import layers
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.errors import ZooError
 
@@ -23,14 +24,14 @@ def feed(
     state: dict[str, Any] = {
         "memory": decoder.project_memories(memories),
         "cache": decoder.cache(streams=len(memories), room=0),
-        "projections": decoder.projections(),
+        "layers": decoder.prepare(heads),
     }
     outputs, first = [], 0
     for size in pieces:
         places = torch.arange(first, first + size).expand(len(memories), -1)
         visible = torch.arange(first + size) <= places[..., None]
         inputs = torch.tensor(ids[first : first + size]).expand(len(memories), -1)
-        outputs.append(decoder(inputs, places, visible, heads=heads, **state))
+        outputs.append(decoder(inputs, places, visible, **state))
         first += size
     return tuple(torch.cat(parts, dim=1) for parts in zip(*outputs, strict=True))
 
@@ -70,15 +71,33 @@ def test_weights_are_computed_for_the_chosen_layer_alone(
     family: Any, memory: Remember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[Any] = []
-    original = decoders.weights
+    original = layers.weights
     monkeypatch.setattr(
-        decoders, "weights", lambda *given: computed.append(given[-1]) or original(*given)
+        layers, "weights", lambda *given: computed.append(given[-1]) or original(*given)
     )
     plain, none = feed(family.decoder, [memory(5)], IDS, [7], {})
     assert (computed, none.shape) == ([], (1, 7, 0, 0))
     with_weights, _ = feed(family.decoder, [memory(5)], IDS, [7], {2: [1]})
-    assert computed == [[1]]
+    assert [heads.tolist() for heads in computed] == [[1]]
     assert with_weights.equal(plain)  # the words never depend on whether anyone looks
+
+
+@pytest.mark.parametrize("name", ["speech_to_text", "whisper", "seamless_m4t", "seamless_m4t_v2"])
+def test_a_token_takes_few_operations(
+    name: str, make_family: Callable[[str], Any], memory: Remember
+) -> None:
+    """Three norms, six products, two attentions, an activation, three sums, and the cache."""
+    decoder = make_family(name).decoder.float()  # its weights can be joined, unlike inference's
+    given = torch.tensor([[7]]), torch.tensor([[0]]), torch.ones(1, 1, 1).bool()
+    with torch.inference_mode():
+        steps = {
+            "memory": decoder.project_memories([memory(9).float()]),
+            "cache": decoder.cache(streams=1, room=0),
+            "layers": decoder.prepare({}),
+        }
+        with Operations() as counted:
+            decoder(*given, **steps)
+    assert counted.count <= 16 * decoder.depth + 16
 
 
 def test_a_table_of_sines_grows(memory: Remember, make_family: Callable[[str], Any]) -> None:

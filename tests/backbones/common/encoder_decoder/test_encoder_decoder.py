@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.encoder_decoder import decoder as decoders_module
+from zoo.backbones.common.encoder_decoder import layers as layers_module
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.search import SearchConfig
@@ -246,9 +246,9 @@ def test_no_weights_unless_an_alignment_is_needed(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Tensor] = []
-    original = decoders_module.weights
+    original = layers_module.weights
     monkeypatch.setattr(
-        decoders_module, "weights", lambda *given: calls.append(given[0]) or original(*given)
+        layers_module, "weights", lambda *given: calls.append(given[0]) or original(*given)
     )
     backbone = make()
     session = make_session(backbone, 6)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache
+from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache, added_mask
 from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.causal.layers import fast_layers
 from zoo.backbones.common.causal.static_steps import StaticSteps, Stepped
@@ -223,7 +223,7 @@ class CausalBranches(Branches):
             (streams, new, embedding) hidden states of the last layer, and their attention.
         """
         self._cache.reserve(embeddings.shape[1])
-        mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)[:, None]
+        mask = added_mask(visible[:, None], embeddings.dtype)
         recorder = None if self.heads is None else Recorder(self.heads, recorded)
         hidden: Tensor
         if self._layers is not None:

@@ -72,8 +72,17 @@ def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
 
 
 def weight_state(network: nn.Module) -> list[tuple[Any, ...]]:
-    """Identify the values of all weights."""
-    return [state_of(weight) for weight in network.parameters()]
+    """Identify the values of all weights.
+
+    ``parameters()`` composes the name of every weight, which takes longer than a small decoding
+    step.
+    """
+    found, modules = [], [network]
+    while modules:
+        module = modules.pop()
+        found += [state_of(weight) for weight in module._parameters.values() if weight is not None]
+        modules += [child for child in module._modules.values() if child is not None]
+    return found
 
 
 class FastLayers:

@@ -48,7 +48,6 @@ class EncoderDecoderBranches(Branches):
                 drafts.
         """
         self.decoder = decoder
-        self._heads = heads
         self._keep_states = states
         self._frames = [len(memory) for memory in memories]
         self._lengths = [len(prompt) for prompt in prompts]
@@ -65,7 +64,7 @@ class EncoderDecoderBranches(Branches):
 
         self._memory = decoder.project_memories(memories)
         self._live_memory = self._memory
-        self._projections = decoder.projections()
+        self._layers = decoder.prepare(heads)
         ids = torch.zeros(self._positions.shape, dtype=torch.long, device=device)
         for stream, (prompt, draft) in enumerate(zip(prompts, self.drafts, strict=True)):
             row = torch.tensor([*prompt, *draft], device=device)
@@ -170,8 +169,7 @@ class EncoderDecoderBranches(Branches):
             visible,
             cache=self._cache,
             memory=self._live_memory,
-            projections=self._projections,
-            heads=self._heads,
+            layers=self._layers,
         )
         self._attention.append(attention, self.live)
         if self._keep_states:

@@ -7,103 +7,16 @@ The alignment needs the attention weights of a few heads only.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
-from zoo.backbones.common.branches import ROOM, KeyValueCache
-from zoo.backbones.common.teacher_forcing import IGNORED, at_least_float32
+from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
+from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.errors import ZooError
-from zoo.layout import Product, joined
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Attribute names and options of one Transformers decoder class.
-
-    All supported classes apply layer norm before each block.
-
-    Attributes:
-        cross: Attribute name of the cross-attention in a layer.
-        cross_norm: Attribute name of the layer norm before the cross-attention.
-        ffn_norm: Attribute name of the layer norm before the feed-forward block.
-        self_norm: Attribute name of the layer norm before the self-attention.
-        output: Attribute name of the output projection of an attention.
-        last_norm: Attribute name of the layer norm after the last layer.
-        scaled: Whether token embeddings are scaled outside the embedding module.
-        positions: Kind of the position embeddings.
-            growing: a table of sines that is extended for late positions; positions count from the
-            padding id + 1.
-            learned: a table of fixed length; positions count from 0.
-            sines: a table of sines of fixed length, with a layer norm after the sum of token and
-            position embeddings; positions count from 0.
-    """
-
-    cross: str
-    cross_norm: str
-    ffn_norm: str
-    self_norm: str = "self_attn_layer_norm"
-    output: str = "out_proj"
-    last_norm: str = "layer_norm"
-    scaled: bool = False
-    positions: Literal["growing", "learned", "sines"] = "growing"
-
-
-FAMILIES = {
-    "Speech2TextDecoder": Family(
-        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", scaled=True
-    ),
-    "WhisperDecoder": Family(
-        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", positions="learned"
-    ),
-    "SeamlessM4TDecoder": Family("cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"),
-    "SeamlessM4Tv2Decoder": Family(
-        "cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"
-    ),
-    "CanaryDecoder": Family(
-        "encoder_attn",
-        "post_attention_layernorm",
-        "final_layernorm",
-        self_norm="input_layernorm",
-        output="o_proj",
-        last_norm="norm",
-        positions="sines",
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Cross-attention keys and values of the encoder output, padded on the right.
-
-    Attributes:
-        keys: One tensor (streams, heads, frames, head size) per layer.
-        values: One tensor (streams, heads, frames, head size) per layer.
-        mask: (streams, 1, 1, frames) added to the scores, -inf in padding. None if no stream is
-            padded.
-    """
-
-    keys: Sequence[Tensor]
-    values: Sequence[Tensor]
-    mask: Tensor | None
-
-    def first(self, streams: int) -> "Memory":
-        """Return views of the first streams."""
-        return Memory(
-            keys=[layer[:streams] for layer in self.keys],
-            values=[layer[:streams] for layer in self.values],
-            mask=None if self.mask is None else self.mask[:streams],
-        )
-
-    def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
-        """Exchange the streams at ``places`` for those at ``others``."""
-        masks = [] if self.mask is None else [self.mask]
-        for part in [*self.keys, *self.values, *masks]:
-            part[[*places, *others]] = part[[*others, *places]]
 
 
 class Decoder(nn.Module):
@@ -184,13 +97,17 @@ class Decoder(nn.Module):
             mask=None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype),
         )
 
-    def projections(self) -> list[Product]:
-        """Return, for each layer, one product for queries, keys and values of the self-attention.
+    def prepare(self, heads: Heads) -> list[DecoderLayer]:
+        """Return the layers with their present weights, for the steps of one search.
 
-        They are those of the present weights.
+        Args:
+            heads: Heads whose cross-attention weights are returned, by layer index. No weights are
+                computed for all other layers.
         """
-        attentions = [layer.self_attn for layer in self.layers]
-        return [joined([one.q_proj, one.k_proj, one.v_proj]) for one in attentions]
+        return [
+            DecoderLayer(layer, self.family, number=number, head_count=self.heads, heads=heads)
+            for number, layer in enumerate(self.layers)
+        ]
 
     def forward(
         self,
@@ -200,8 +117,7 @@ class Decoder(nn.Module):
         *,
         cache: KeyValueCache,
         memory: Memory,
-        projections: Sequence[Product],
-        heads: Heads,
+        layers: Sequence[DecoderLayer],
     ) -> tuple[Tensor, Tensor]:
         """Run the decoder over new tokens and append their keys and values to the cache.
 
@@ -211,37 +127,21 @@ class Decoder(nn.Module):
             visible: (streams, new, cached + new) bool self-attention mask of the new tokens.
             cache: Self-attention keys and values; written in place.
             memory: Cross-attention keys and values.
-            projections: Result of ``projections``.
-            heads: Heads whose cross-attention weights are returned, by layer index. No weights are
-                computed for all other layers.
+            layers: Result of ``prepare``.
 
         Returns:
             Hidden states (streams, new, width), and attention weights (streams, new, heads, frames)
             whose heads are ordered by layer.
         """
-        cache.reserve(ids.shape[1])
-        hidden = self._embed(ids, positions, room=cache.length + ids.shape[1])
+        new = ids.shape[1]
+        hidden = self._embed(ids, positions, room=cache.length + new)
         mask = added_mask(visible[:, None], hidden.dtype)
         recorded: list[Tensor] = []
-        for number, layer in enumerate(self.layers):
-            inputs = projections[number](getattr(layer, self.family.self_norm)(hidden))
-            hidden = hidden + self._attend_text(number, layer.self_attn, inputs, mask, cache)
-            normed = getattr(layer, self.family.cross_norm)(hidden)
-            attention = getattr(layer, self.family.cross)
-            query = self._split(attention.q_proj(normed))
-            if number in heads:
-                keys = memory.keys[number]
-                recorded.append(weights(query, keys, memory.mask, attention.scaling, heads[number]))
-            attended = F.scaled_dot_product_attention(
-                query,
-                memory.keys[number],
-                memory.values[number],
-                attn_mask=memory.mask,
-                scale=attention.scaling,
-            )
-            hidden = hidden + getattr(attention, self.family.output)(self._merge(attended))
-            hidden = hidden + self._transform(layer, getattr(layer, self.family.ffn_norm)(hidden))
-        cache.length += ids.shape[1]
+        for layer, own in zip(layers, cache.layers(new), strict=True):
+            hidden, found = layer(hidden, mask, own, memory)
+            if found is not None:
+                recorded.append(found)
+        cache.length += new
         hidden = getattr(self.module, self.family.last_norm)(hidden)
         if not recorded:
             return hidden, hidden.new_zeros(*ids.shape, 0, 0)
@@ -292,68 +192,7 @@ class Decoder(nn.Module):
                 table.make_weights(needed_length + ROOM, table.embedding_dim, table.padding_idx)
         return torch.as_tensor(table.weights[indices])
 
-    def _attend_text(
-        self, number: int, attention: Any, inputs: Tensor, mask: Tensor, cache: KeyValueCache
-    ) -> Tensor:
-        """Causal self-attention of layer ``number`` over cached and new positions.
-
-        Args:
-            number: Index of the layer.
-            attention: Its self-attention.
-            inputs: (streams, new, 3 x width) queries, keys and values side by side.
-            mask: (streams, 1, new, cached + new) added to the scores.
-            cache: Keys and values; written in place.
-        """
-        query, key, value = map(self._split, inputs.chunk(3, dim=-1))
-        keys, values = cache.update(key, value, number)
-        attended = F.scaled_dot_product_attention(
-            query, keys, values, attn_mask=mask, scale=attention.scaling
-        )
-        return torch.as_tensor(getattr(attention, self.family.output)(self._merge(attended)))
-
-    def _transform(self, layer: Any, hidden: Tensor) -> Tensor:
-        """Apply the feed-forward block, which is a module of the layer or two linear layers."""
-        for name in ("ffn", "mlp"):
-            if hasattr(layer, name):
-                return torch.as_tensor(getattr(layer, name)(hidden))
-        return torch.as_tensor(layer.fc2(layer.activation_fn(layer.fc1(hidden))))
-
     def _split(self, hidden: Tensor) -> Tensor:
         """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
         heads: Tensor = hidden.unflatten(2, (self.heads, -1))
         return heads.transpose(1, 2)
-
-    def _merge(self, attended: Tensor) -> Tensor:
-        """Reshape (streams, heads, positions, head size) to (streams, positions, width)."""
-        return attended.transpose(1, 2).flatten(2)
-
-
-def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a mask that is added to scores: 0 where a bool mask is True, -inf elsewhere."""
-    mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
-    return mask.masked_fill_(~visible, -torch.inf)
-
-
-def weights(
-    query: Tensor, keys: Tensor, mask: Tensor | None, scale: float, heads: Sequence[int] | None
-) -> Tensor:
-    """Compute cross-attention weights, at least in float32.
-
-    Args:
-        query: (streams, heads, new, head size).
-        keys: (streams, heads, frames, head size).
-        mask: (streams, 1, 1, frames) added to the scores. None if no stream is padded.
-        scale: Factor on the query.
-        heads: Indices of the heads. None selects all heads.
-
-    Returns:
-        (streams, new, heads, frames) weights of the selected heads.
-    """
-    if heads is not None:
-        chosen = torch.tensor(heads, device=query.device)
-        query, keys = query[:, chosen], keys[:, chosen]
-    scores = (query * scale) @ keys.transpose(2, 3)
-    scores = at_least_float32(scores)
-    if mask is not None:
-        scores = scores + mask
-    return scores.softmax(dim=-1).transpose(1, 2)
