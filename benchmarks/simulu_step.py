@@ -3,9 +3,9 @@
 A step encodes the audio and decodes the text after a forced prefix, computes the text decoder's
 states, generates the units of the kept text and synthesises them. Forms that generate the same
 units differ in how they do it: one calls Transformers' ``generate`` (``simulu_generate.py``); a
-careful one computes as the zoo does, but encodes and forces the text once more for the states; the
-zoo keeps the states of decoding and adds one position, the end of the text.
-The network is the real class, randomly initialised in the chosen size, with fixed lengths, because
+careful one encodes and forces the text once more for the states; another keeps the states of
+decoding and adds one position, the end of the text; the zoo also synthesises new units only. The
+network is the real class, randomly initialised in the chosen size, with fixed lengths, because
 random weights end texts anywhere. Times are of this process's CPU, forms in turn.
 """
 
@@ -74,11 +74,15 @@ class Kept:
     Args:
         backbone: loaded backbone.
         states_of: computes the states after decoding.
+        old: share of the units that belong to earlier tokens and are not synthesised.
     """
 
-    def __init__(self, backbone: SeamlessM4TSpeech, states_of: StatesOf) -> None:
+    def __init__(
+        self, backbone: SeamlessM4TSpeech, states_of: StatesOf, *, old: float = 0.0
+    ) -> None:
         self.backbone = backbone
         self.states_of = states_of
+        self.old = old
         self.hypothesis: Hypothesis | None = None
 
     def decode(self, session: Session) -> None:
@@ -98,7 +102,8 @@ class Kept:
 
     def wave(self, units: Tensor, session: Session) -> Tensor:
         """See ``Form``."""
-        [voiced] = self.backbone.vocode([units], session.target_language)
+        needed = range(round(self.old * len(units)), len(units))
+        [voiced] = self.backbone.vocode([units], session.target_language, needed=[needed])
         return voiced.samples
 
 
@@ -122,11 +127,13 @@ def forced_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor
 def forms(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, Form]:
     """All forms on the same weights; the zoo's arranges its own after they are copied."""
     plain = Generate(backbone, new=options.new, units=options.units)
+    old = options.prefix / (options.prefix + options.new)
     backbone.arrange()
     return {
         "Transformers' generate": plain,
         "encoder and text decoder once more": Kept(backbone, forced_states),
-        "states kept = the zoo": Kept(backbone, kept_states),
+        "states kept": Kept(backbone, kept_states),
+        "samples of new units only = the zoo": Kept(backbone, kept_states, old=old),
     }
 
 

@@ -64,14 +64,20 @@ class Speaker(Scripted):
             OPENING,
         )
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
+    def vocode(
+        self, units: Sequence[Tensor], language: Language, *, needed: Sequence[range] | None = None
+    ) -> list[UnitSpeech]:
         assert language.code == "de"
-        return [sound(ids) for ids in units]
+        assert needed is not None
+        return [sound(ids, part) for ids, part in zip(units, needed, strict=True)]
 
 
-def sound(ids: Tensor) -> UnitSpeech:
+def sound(ids: Tensor, needed: range) -> UnitSpeech:
+    """The speech of units; the samples of those that are not needed are 0."""
     durations = ids % 2 + 1
-    return UnitSpeech(ids.repeat_interleave(durations * Speaker.unit_samples).float(), durations)
+    audible = torch.tensor([index in needed for index in range(len(ids))])
+    samples = (ids * audible).repeat_interleave(durations * Speaker.unit_samples)
+    return UnitSpeech(samples.float(), durations)
 
 
 def spoken(tokens: Sequence[int]) -> list[float]:
@@ -141,7 +147,7 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
 def test_the_units_discarded_equal_the_papers_formula() -> None:
     ids = torch.tensor([5, 5, 5, 4, 4])  # three units of history, which last two frames each
     [wave] = voiced(Speaker(), counting="units").synthesize([request([5], [4])])
-    assert wave.tolist() == sound(ids).samples[3 * 4 :].tolist()
+    assert wave.tolist() == sound(ids, range(len(ids))).samples[3 * 4 :].tolist()
 
 
 def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:

@@ -128,7 +128,11 @@ class SimulU(Synthesizer):
         audible = [index for index, mask in enumerate(masks) if bool(mask.any())]
         if audible:
             language = requests[0].session.target_language
-            speech = decoder.vocode([units[index].ids for index in audible], language)
+            speech = decoder.vocode(
+                [units[index].ids for index in audible],
+                language,
+                needed=[self._needed(masks[index]) for index in audible],
+            )
             for index, voiced in zip(audible, speech, strict=True):
                 waveforms[index] = self._new_samples(masks[index], voiced, decoder.unit_samples)
         return waveforms
@@ -163,6 +167,17 @@ class SimulU(Synthesizer):
         )
         tokens = assign_units(scores, assignment=self.assignment)
         return new_unit_mask(tokens, old=old, discard=self.discard)
+
+    def _needed(self, keep: Tensor) -> range:
+        """Return the units whose samples may be kept, from the first to the last.
+
+        Args:
+            keep: (units,) bool, True for units to keep, at least one.
+        """
+        if self.counting == "units":  # the samples of units are counted, not looked up
+            return range(len(keep))
+        places = keep.nonzero()[:, 0].tolist()
+        return range(places[0], places[-1] + 1)
 
     def _new_samples(self, keep: Tensor, voiced: UnitSpeech, unit_samples: int) -> Tensor:
         durations = voiced.durations

@@ -114,6 +114,26 @@ def test_waves_are_transformers_without_what_a_batch_is_filled_up_with(
     assert int(voiced[0].durations.max()) > 1
 
 
+@torch.inference_mode()
+@pytest.mark.parametrize("needed", [range(3), range(30, 31), range(20, 60), range(55, 60)])
+def test_the_samples_of_needed_units_are_those_of_the_whole_text(
+    backbone: SeamlessM4TSpeech, needed: range
+) -> None:
+    units = torch.arange(60) % 12
+    [whole] = backbone.vocode([units], GERMAN)
+    [part] = backbone.vocode([units], GERMAN, needed=[needed])
+    assert torch.equal(part.durations, whole.durations)
+    assert len(part.samples) == len(whole.samples)
+    ends = whole.durations.cumsum(dim=0) * backbone.unit_samples
+    first = int(ends[needed.start - 1]) if needed.start else 0
+    last = int(ends[needed.stop - 1])
+    torch.testing.assert_close(
+        part.samples[first:last], whole.samples[first:last], rtol=0, atol=1e-6
+    )
+    computed = part.samples.nonzero()
+    assert int(computed[-1] - computed[0]) < last - first + 50 * backbone.unit_samples
+
+
 def test_voices_and_languages_sound_different(load: Load, backbone: SeamlessM4TSpeech) -> None:
     units = [torch.tensor([3, 1, 4])]
     [first], [second] = backbone.vocode(units, GERMAN), load(voice=1).vocode(units, GERMAN)

@@ -5,10 +5,12 @@ units: an end becomes unit 1. This module suppresses all control ids but the end
 """
 
 from collections.abc import Sequence
-from math import prod
+from functools import cached_property
+from math import ceil, prod
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.base import Units, UnitSpeech
@@ -23,6 +25,7 @@ from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
 OPENING = 2  # text decoder states before a text: start and language
+OUTER_REACH = 3  # positions on each side that the vocoder's first and last convolutions read
 
 
 class UnitSpeaker(nn.Module):
@@ -101,6 +104,25 @@ class UnitSpeaker(nn.Module):
                 f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit "
                 "frame."
             )
+
+    @cached_property
+    def _reach(self) -> int:
+        """Number of frames on each side of a frame on which its samples depend, at most.
+
+        It follows from the kernels of the vocoder's convolutions, from its output to its input.
+        """
+        config = self.vocoder.config
+        blocks = zip(config.resblock_kernel_sizes, config.resblock_dilation_sizes, strict=True)
+        # each dilated convolution of a block is followed by one that is not dilated
+        widest = max(
+            sum(kernel // 2 * (dilation + 1) for dilation in dilations)
+            for kernel, dilations in blocks
+        )
+        stages = zip(config.upsample_rates, config.upsample_kernel_sizes, strict=True)
+        reach = OUTER_REACH
+        for rate, kernel in reversed(list(stages)):
+            reach = ceil((reach + widest + kernel) / rate)
+        return reach + OUTER_REACH
 
     def check(self, language: Language, *, layer: int | None) -> None:
         """Raise ZooError if ``language`` is not spoken or the decoder has no layer ``layer``.
@@ -187,7 +209,13 @@ class UnitSpeaker(nn.Module):
         encoder = self.t2u.model.encoder
         return run_layers(encoder.layers, encoder.layer_norm, encoder.config, states)
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
+    def vocode(
+        self,
+        units: Sequence[Tensor],
+        language: Language,
+        *,
+        needed: Sequence[range] | None = None,
+    ) -> list[UnitSpeech]:
         """Synthesise speech from units.
 
         Texts are synthesised one by one, since the vocoder's convolutions would mix the end of a
@@ -196,6 +224,8 @@ class UnitSpeaker(nn.Module):
         Args:
             units: Unit ids of each text, (n,).
             language: Language of all texts.
+            needed: Units of each text whose samples are needed. Most samples of other units are not
+                computed, and are 0. None: all units.
 
         Returns:
             Waveform and unit durations of each text.
@@ -204,10 +234,11 @@ class UnitSpeaker(nn.Module):
             ZooError: If the language is not spoken.
         """
         language_id = self.languages.voices[self.languages.code(language)]
-        return [self._vocode(ids, language_id) for ids in units]
+        parts = needed or [range(len(ids)) for ids in units]
+        return [self._vocode(*pair, language_id) for pair in zip(units, parts, strict=True)]
 
-    def _vocode(self, ids: Tensor, language_id: int) -> UnitSpeech:
-        """Synthesise one text from unit ids (n,)."""
+    def _vocode(self, ids: Tensor, needed: range, language_id: int) -> UnitSpeech:
+        """Synthesise the needed units of one text from its unit ids (n,)."""
         vocoder = self.vocoder
         if not len(ids):
             return UnitSpeech(torch.zeros(0), torch.zeros(0, dtype=torch.long))
@@ -218,9 +249,14 @@ class UnitSpeaker(nn.Module):
         durations = log_durations.expm1().round().long().clamp(min=1)
         frames = units.repeat_interleave(durations, dim=0)  # (frames, width)
 
+        bounds = [0, *durations.cumsum(dim=0).tolist()]  # of the units, in frames
+        first = max(0, bounds[needed.start] - self._reach)
+        last = min(len(frames), bounds[needed.stop] + self._reach)
+
         # Language and voice are the same in every frame
-        language = vocoder.language_embedding.weight[language_id].expand(len(frames), -1)
-        voice = vocoder.speaker_embedding.weight[self.voice].expand(len(frames), -1)
-        inputs = torch.cat([language, frames, voice], dim=1)
+        language = vocoder.language_embedding.weight[language_id].expand(last - first, -1)
+        voice = vocoder.speaker_embedding.weight[self.voice].expand(last - first, -1)
+        inputs = torch.cat([language, frames[first:last], voice], dim=1)
         wave = vocoder.hifi_gan(inputs.T[None])[0]  # (samples,)
-        return UnitSpeech(wave.float().cpu(), durations.cpu())
+        absent = [count * self.unit_samples for count in (first, len(frames) - last)]
+        return UnitSpeech(F.pad(wave.float().cpu(), absent), durations.cpu())

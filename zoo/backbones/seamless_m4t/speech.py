@@ -390,17 +390,24 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         return [ends[index] for index in range(len(requests))]
 
     @torch.inference_mode()
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
+    def vocode(
+        self,
+        units: Sequence[Tensor],
+        language: Language,
+        *,
+        needed: Sequence[range] | None = None,
+    ) -> list[UnitSpeech]:
         """Synthesise speech from units.
 
         Args:
             units: Unit ids of each text, (n,).
             language: Language of the speech.
+            needed: Units of each text whose samples are needed; None: all.
 
         Returns:
             Waveform and unit durations of each text.
         """
-        return self.speaker.vocode(units, language)
+        return self.speaker.vocode(units, language, needed=needed)
 
 
 def _without(module: nn.Module, excluded: Iterable[nn.Parameter]) -> list[nn.Parameter]:

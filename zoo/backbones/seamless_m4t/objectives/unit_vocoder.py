@@ -179,7 +179,8 @@ def fit_units(backbone: SeamlessM4TSpeech, samplers: Sequence[Sampler]) -> None:
         backbone: Backbone whose codebook is fitted; an existing codebook is kept.
         samplers: Samplers of the training set. The first sampler of clips is used.
     """
-    clips = next((sampler for sampler in samplers if isinstance(sampler, Clips)), None)
+    parts = (part for sampler in samplers for part in sampler.parts)
+    clips = next((part for part in parts if isinstance(part, Clips)), None)
     if clips is not None and backbone.codebook is None:
         indices = range(min(len(clips), CODEBOOK_CLIPS))
         backbone.fit_units(clips[index].samples for index in indices)
