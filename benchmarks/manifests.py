@@ -180,7 +180,7 @@ def measure(folder: Path, *, steps: int, block: float) -> dict[str, float]:
         "hours": talks.hours,
         "talks": len(talks),
         "segments": talks.description.segments,
-        "windows": sampler.windows,
+        "windows": sampler.windows(0),
         "steps_per_pass": round(per_pass),
         "first_batch_s": round(first, 2),
         "later_batch_s": round(float(np.median(times)), 3),

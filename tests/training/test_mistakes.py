@@ -95,6 +95,17 @@ def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_pat
     ]
 
 
+def test_a_folder_with_other_files_is_refused_before_talks_are_read(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    given = ("hydra.run.dir=run", "data=mustc", "data.root=/nowhere")
+    done = processes.run(ROOT / "train.py", *given, folder=tmp_path)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert done.stderr.startswith("error: ")
+    assert "run is not empty and is not a run folder; choose another folder." in done.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "notes.txt"]
+
+
 def test_an_error_of_lightning_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*nope"):
         make_trainer({"accelerator": "cpu", "nope": 1})

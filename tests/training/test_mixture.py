@@ -14,9 +14,9 @@ from tests.training.test_observing import Logger
 from zoo.callbacks.development import DevelopmentEvaluation
 from zoo.config import build, compose
 from zoo.data import manifest
-from zoo.data.corpora import Aligned, MiniTalks
+from zoo.data.corpora import Aligned, MiniTalks, training_talks
 from zoo.data.mixture import Mixture, MixtureEntry
-from zoo.data.talks import Talk
+from zoo.data.talks import LazyTalks, Talk
 from zoo.data.views import sentences
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import open_run
@@ -78,7 +78,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Mixture:
     folder = tmp_path_factory.mktemp("aligned")
     for split in ("train", "dev"):
         manifest.write(folder / f"{split}.jsonl", Sentences().talks(split))
-    aligned = Aligned(folder=str(folder))
+    aligned = Aligned(folder=str(folder), lazy=True)
     return Mixture(
         entries={
             f"to_{code}": MixtureEntry(
@@ -105,9 +105,8 @@ def train(folder: Path, corpus: Mixture, *, last: int = STEPS, resume: bool = Fa
     """Train in ``folder``; stop after ``last`` steps as a killed process does."""
     cfg = compose("train", OPTIONS)
     settings = build(cfg.training)
-    talks, dev = (
-        corpus.talks(split, limit=limit) for split, limit in (("train", None), ("dev", 1))
-    )
+    talks, dev = training_talks(corpus, "train"), corpus.talks("dev", limit=1)
+    assert isinstance(talks, LazyTalks)  # one of the corpora is lazy
     run = open_run(folder, kind="train", resume=folder if resume else None)
     cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
     logger, rows = Logger(), Rows(last)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from zoo.data import manifest
 from zoo.data.talks import LazyTalks, Segment, Talk, Target
@@ -38,6 +38,24 @@ class Corpus(Protocol):
 
         Raises:
             ZooError: the split is unknown, or files are missing or damaged.
+        """
+
+
+@runtime_checkable
+class StoredCorpus(Corpus, Protocol):
+    """Interface of a corpus whose training talks may be decoded when they are needed.
+
+    Attributes:
+        lazy: whether trainings use ``stored_talks``.
+    """
+
+    lazy: bool
+
+    def stored_talks(self, split: str) -> LazyTalks:
+        """Return the usable parts of the talks of a split, which are decoded when they are needed.
+
+        Raises:
+            ZooError: the split is unknown, damaged or without segments.
         """
 
 
@@ -87,11 +105,7 @@ class Aligned:
         return _without_unaligned(talks, path) if self.unaligned == "skip" else talks
 
     def stored_talks(self, split: str) -> LazyTalks:
-        """Return the usable parts of the talks of a split, which are decoded when they are needed.
-
-        Raises:
-            ZooError: the split is unknown, damaged or without segments.
-        """
+        """Return the usable parts of the talks of a split; see ``StoredCorpus``."""
         from zoo.data.lazy_manifest import StoredTalks
 
         path = self._manifest(split)
@@ -124,7 +138,7 @@ def training_talks(corpus: Corpus, split: str, *, limit: int | None = None) -> S
 
     Those of a lazy corpus are decoded when they are needed. A limit reads the first talks whole.
     """
-    if isinstance(corpus, Aligned) and corpus.lazy and limit is None:
+    if isinstance(corpus, StoredCorpus) and corpus.lazy and limit is None:
         return corpus.stored_talks(split)
     return corpus.talks(split, limit=limit)
 

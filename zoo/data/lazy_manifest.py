@@ -3,9 +3,8 @@
 import json
 import os
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -54,16 +53,8 @@ class StoredSegments(LazySegments):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, index: int) -> Segment: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Segment]: ...
-
-    def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
-        """Read and decode a segment, or several."""
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+    def item(self, index: int) -> Segment:
+        """Read and decode a segment."""
         segment = manifest.decode_segment(self._file.read(*self._places[index]))
         return segment if np.isnan(self._begin) else moved(segment, self._begin)
 
@@ -96,17 +87,8 @@ class StoredTalks(LazyTalks):
     def __len__(self) -> int:
         return len(self._talks)
 
-    @overload
-    def __getitem__(self, index: int) -> Talk: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Talk]: ...
-
-    def __getitem__(self, index: int | slice) -> Talk | Sequence[Talk]:
-        """Return a talk, whose segments are not decoded yet, or several."""
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        index = range(len(self))[index]  # raises IndexError, which ends an iteration
+    def item(self, index: int) -> Talk:
+        """Return a talk, whose segments are not decoded yet."""
         row = self._talks[index]
         last = index + 1 == len(self)
         end = self._end if last else int(self._talks[index + 1]["name"])

@@ -1,12 +1,13 @@
 """Mixtures of corpora and directions for one training of one model (StreamUni, section 4.1)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from zoo.data.corpora import Corpus
+from zoo.data.corpora import Corpus, StoredCorpus, training_talks
+from zoo.data.lazy_mixture import MixedTalks, SharedTalks
 from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
 from zoo.data.talks import LazyTalks, Share, Talk
 from zoo.errors import ZooError, check_numbers
@@ -71,6 +72,12 @@ class Mixture:
         ]
         return list(dict.fromkeys(found))
 
+    @property
+    def lazy(self) -> bool:
+        """Whether the corpus of an entry is lazy; see ``StoredCorpus``."""
+        corpora = [entry.corpus for entry in self.entries.values()]
+        return any(isinstance(corpus, StoredCorpus) and corpus.lazy for corpus in corpora)
+
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Return the talks of all entries; ``limit`` holds for each entry. See ``Corpus``.
 
@@ -78,22 +85,53 @@ class Mixture:
             ZooError: there is no entry, a corpus raises it, or a corpus has a talk in another
                 source language than its entry.
         """
+        found: list[Talk] = []
+        for share, entry in self._shares():
+            found += _shared(entry.corpus.talks(split, limit=limit), share, entry)
+        return found
+
+    def stored_talks(self, split: str) -> LazyTalks:
+        """Return the talks of all entries, those of lazy corpora without decoding them.
+
+        Raises:
+            ZooError: as ``talks``; or a segment of a lazy corpus lacks a translation.
+        """
+        shares: list[tuple[Share, Sequence[Talk]]] = []
+        for share, entry in self._shares():
+            talks = training_talks(entry.corpus, split)
+            if isinstance(talks, LazyTalks):
+                talks.check(source=entry.source_language, target=entry.target_language)
+                shares.append((share, SharedTalks(talks, share)))
+            else:
+                shares.append((share, _shared(talks, share, entry)))
+        return MixedTalks(shares)
+
+    def _shares(self) -> list[tuple[Share, MixtureEntry]]:
+        """Return all entries with their shares. Raises ZooError if there is none."""
         if not self.entries:
             raise ZooError(
                 "data=mixture needs data.entries, a corpus with its direction and hours for each "
                 "name, as in conf/experiment/streamuni_paper_minitalks.yaml."
             )
-        found: list[Talk] = []
-        for name, entry in self.entries.items():
-            share = Share(name, entry.target_language, entry.hours)
-            for talk in entry.corpus.talks(split, limit=limit):
-                if talk.source_language != entry.source_language:
-                    raise ZooError(
-                        f"Talk {talk.name!r} of data.entries.{name} is spoken in "
-                        f"{talk.source_language!r}, not in {entry.source_language!r}."
-                    )
-                found.append(replace(talk, name=f"{name}-{talk.name}", share=share))
-        return found
+        return [
+            (Share(name, entry.target_language, entry.hours), entry)
+            for name, entry in self.entries.items()
+        ]
+
+
+def _shared(talks: Sequence[Talk], share: Share, entry: MixtureEntry) -> list[Talk]:
+    """Return the talks of an entry as those of its share.
+
+    Raises:
+        ZooError: a talk is in another source language than the entry.
+    """
+    for talk in talks:
+        if talk.source_language != entry.source_language:
+            raise ZooError(
+                f"Talk {talk.name!r} of data.entries.{share.name} is spoken in "
+                f"{talk.source_language!r}, not in {entry.source_language!r}."
+            )
+    return [share.talk(talk) for talk in talks]
 
 
 class MixedSampler(Sampler):
@@ -119,24 +157,68 @@ class MixedSampler(Sampler):
         """Share of the audio of each kind of each share; see ``Sampler``."""
         return self._kinds
 
+    @property
+    def parts(self) -> Sequence[Sampler]:
+        """Samplers of all shares; see ``Sampler``."""
+        return list(dict.fromkeys(sampler for sampler, _ in self._samplers))
+
+    def windows(self, kind: int) -> int:
+        """Return the number of windows of a pass over a kind of a share; see ``Sampler``."""
+        sampler, own = self._samplers[kind]
+        return sampler.windows(own)
+
+    def window(self, number: int) -> Sampler:
+        """Return the sampler of one window of each share; see ``Sampler``.
+
+        Passes over large and small shares have different numbers of windows, so window 3 may be in
+        the first pass over one share and in the third over another.
+        """
+        return _MixedWindow(self, number)
+
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List the examples of one pass over a kind of a share; see ``Sampler``."""
-        sampler, own = self._samplers[kind]
+        sampler, own = self._of(kind)
         return sampler.plan(own, random)
 
     def examples(
         self, kind: int, places: np.ndarray, random: np.random.Generator
     ) -> Sequence[Example]:
         """Make the examples of one batch; see ``Sampler``."""
-        sampler, own = self._samplers[kind]
+        sampler, own = self._of(kind)
         return sampler.examples(own, places, random)
+
+    def _of(self, kind: int) -> tuple[Sampler, int]:
+        """Return the sampler of the share of a kind, and its own kind."""
+        return self._samplers[kind]
 
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
     ) -> None:
         """Encode the talks of all shares; see ``Sampler``."""
-        for sampler in dict.fromkeys(sampler for sampler, _ in self._samplers):
+        for sampler in self.parts:
             sampler.encode(encoder, multipliers=multipliers, device=device)
+
+
+class _MixedWindow(MixedSampler):
+    """One window of each share of a mixture, whose samplers are made when they are needed.
+
+    Args:
+        whole: sampler of the mixture.
+        number: number of the window, over all passes.
+    """
+
+    def __init__(self, whole: MixedSampler, number: int) -> None:
+        self._samplers = whole._samplers
+        self._kinds = whole._kinds
+        self._number = number
+        self._made: dict[Sampler, Sampler] = {}
+
+    def _of(self, kind: int) -> tuple[Sampler, int]:
+        """Return the sampler of the window of a kind's share, and its own kind."""
+        sampler, own = self._samplers[kind]
+        if sampler not in self._made:
+            self._made[sampler] = sampler.window(self._number)
+        return self._made[sampler], own
 
 
 def by_share(talks: Sequence[Talk]) -> Sequence[tuple[Share | None, Sequence[Talk]]]:
@@ -144,6 +226,8 @@ def by_share(talks: Sequence[Talk]) -> Sequence[tuple[Share | None, Sequence[Tal
 
     Without talks there is one empty group.
     """
+    if isinstance(talks, MixedTalks):
+        return talks.shares
     if isinstance(talks, LazyTalks):
         return [(None, talks)]
     groups: dict[str | None, list[Talk]] = {}

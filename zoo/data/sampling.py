@@ -130,8 +130,18 @@ class Sampler(ABC):
         """
 
     @property
-    def windows(self) -> int:
-        """Number of windows that a pass is divided into, each planned when its turn comes."""
+    def parts(self) -> Sequence["Sampler"]:
+        """Samplers of single corpora that a mixture consists of; the sampler itself otherwise."""
+        return [self]
+
+    def windows(self, kind: int) -> int:
+        """Return the number of windows that a pass over a kind is divided into.
+
+        Each window is planned when its turn comes.
+
+        Args:
+            kind: Index in ``kinds``.
+        """
         return 1
 
     def window(self, number: int) -> "Sampler":

@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from zoo.data.lazy_sequence import LazySequence
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
@@ -100,7 +101,7 @@ def of_one_name(items: Iterable[N]) -> tuple[N, N] | None:
     return None
 
 
-class LazySegments(Sequence[Segment]):
+class LazySegments(LazySequence[Segment]):
     """Segments of a talk that are decoded when they are needed.
 
     Attributes:
@@ -124,6 +125,10 @@ class Share:
     name: str
     target_language: str
     hours: Mapping[str, float]
+
+    def talk(self, talk: "Talk") -> "Talk":
+        """Return a talk of the share, whose name begins with that of the share."""
+        return replace(talk, name=f"{self.name}-{talk.name}", share=self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,20 +183,27 @@ class Talk:
         return self.audio
 
 
-class LazyTalks(Sequence[Talk]):
+class LazyTalks(LazySequence[Talk]):
     """Training talks that are decoded when they are needed; all their segments are usable.
 
     Attributes:
-        content_hash: hash of all talks, as ``zoo.data.fingerprint.content_hash`` computes it.
+        content_hash: hash of all talks, as ``zoo.data.fingerprint.content_hash`` computes it; for a
+            mixture, hash of the names of its shares and of their hashes.
         hours: duration of all talks in hours.
+        decoded: those talks that are in memory all the same, with all their segments; they are
+            checked like the talks of a corpus that is not lazy.
     """
 
     content_hash: str
     hours: float
+    decoded: Sequence[Talk] = ()
 
     @abstractmethod
     def check(self, *, source: str, target: str) -> None:
-        """Raise ZooError if a talk is in another language or a segment lacks a translation.
+        """Check the talks that are not in memory.
+
+        Raises ZooError if one is in another language or a segment lacks a translation. The talks of
+        a mixture have languages of their own.
 
         Args:
             source: code of the source language.

@@ -38,9 +38,8 @@ class WindowedSampler(Sampler):
         self._windows = min(len(talks), max(1, round(talks.hours / hours)))
         self._made = lru_cache(maxsize=1)(self._window)
 
-    @property
-    def windows(self) -> int:
-        """Number of windows of a pass; see ``Sampler``."""
+    def windows(self, kind: int) -> int:
+        """Return the number of windows of a pass; see ``Sampler``."""
         return self._windows
 
     def window(self, number: int) -> Sampler:

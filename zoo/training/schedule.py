@@ -173,7 +173,7 @@ class Schedule:
             earlier = int((self._kinds[:step] == kind).sum())
             progress = self._advance(kind, earlier)
             windows = progress.number + (earlier - progress.first) / len(progress.steps)
-            finished.append(windows / self._sampler.windows)
+            finished.append(windows / self._sampler.windows(kind))
         return float(np.average(finished, weights=self._sampler.kinds))
 
     @property
@@ -182,9 +182,11 @@ class Schedule:
 
         With several windows it is an estimate from the first one.
         """
-        counts = [len(self._advance(kind, 0).steps) for kind in range(len(self._progress))]
-        steps = float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
-        return steps * self._sampler.windows
+        counts = [
+            len(self._advance(kind, 0).steps) * self._sampler.windows(kind)
+            for kind in range(len(self._progress))
+        ]
+        return float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
 
     def places(self, step: int) -> tuple[int, list[np.ndarray]]:
         """Return the kind of the examples of a step, and the rows of each of its batches."""

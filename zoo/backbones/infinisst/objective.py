@@ -9,6 +9,7 @@ from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.data.mixture import by_share
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig, RobustSegmentSampler
 from zoo.data.sampling import Sampler
 from zoo.data.talks import LazyTalks, Talk
@@ -62,16 +63,20 @@ class Trajectories(Objective):
             raise ZooError(
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."
             )
-        for talk in () if isinstance(talks, LazyTalks) else talks:
-            if talk.target_language(self.target.code) != self.target.code:
+        for share, shared in by_share(talks):
+            if share is not None and (
+                shared[0].source_language != self.source.code
+                or share.target_language != self.target.code
+            ):
                 raise ZooError(
-                    f"InfiniSST is trained in one direction, to {self.target.name}, but talk "
-                    f"{talk.name!r} of the mixture is translated into another language."
+                    f"InfiniSST is trained in one direction, {self.source.name} to "
+                    f"{self.target.name}; data.entries.{share.name} has another one."
                 )
-            for segment in talk.segments:
-                emission_times(segment, self.target.code)  # raises here, not in a data worker
-        for sampler in samplers:
-            own = sampler.window(0)
+            for talk in () if isinstance(shared, LazyTalks) else shared:
+                for segment in talk.segments:
+                    emission_times(segment, self.target.code)  # raises here, not in a data worker
+        for part in (part for sampler in samplers for part in sampler.parts):
+            own = part.window(0)
             assert isinstance(own, RobustSegmentSampler)
             for multiplier in sorted(own.multipliers):
                 backbone.prompt.instruction(  # raises without a latency token
