@@ -273,7 +273,8 @@ class Backbone(nn.Module, ABC):
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
         """Return groups of parameters that can be trained separately, by group name.
 
-        By default, each child module is one group.
+        By default, each child module is one group. Groups that are iterators find a parameter when
+        it is asked for, so that ``part_dtype`` takes no time in a large network.
         """
         return {name: child.parameters() for name, child in self.named_children()}
 
@@ -393,10 +394,18 @@ class Speaking(Protocol):
                 generation.
         """
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
+    def vocode(
+        self,
+        units: Sequence[Tensor],
+        language: Language,
+        *,
+        needed: Sequence[range] | None = None,
+    ) -> list[UnitSpeech]:
         """Synthesise speech.
 
         Args:
             units: Unit ids of each stream, (n,) int64.
             language: Language whose voice the vocoder uses.
+            needed: For each stream, indices of the units whose samples are needed; the samples of
+                other units may be 0. None: all units.
         """

@@ -4,7 +4,6 @@ from omegaconf import DictConfig as Config
 
 from zoo.config.compose import choices, choices_of, compose, row_name
 from zoo.config.job import (
-    BAD_INPUT,
     chosen,
     entry_point,
     is_multirun,
@@ -16,6 +15,7 @@ from zoo.config.job import (
 )
 from zoo.config.parts import arguments_of, build, check_values, target_of
 from zoo.config.sources import CONF, plain
+from zoo.errors import BAD_INPUT
 
 __all__ = [
     "BAD_INPUT",

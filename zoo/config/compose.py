@@ -62,6 +62,8 @@ def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
     without_parts = [
         item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS
     ]
+    if len(without_parts) == len(shared):
+        return name
     chosen = choices([*shared, *entry])
     preset = choices([*without_parts, *entry])
     return loader.row_name(name, loader.departures(chosen, preset))

@@ -24,7 +24,14 @@ from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
-from zoo.errors import INTERRUPTED, ZooError, check_choice, escape_unprintable, unknown_choice
+from zoo.errors import (
+    BAD_INPUT,
+    INTERRUPTED,
+    ZooError,
+    check_choice,
+    escape_unprintable,
+    unknown_choice,
+)
 from zoo.files import full_disk, remove_if_empty
 from zoo.languages import LANGUAGES
 from zoo.machine import check_machine
@@ -37,8 +44,6 @@ from zoo.tracking.launch import (
 
 if TYPE_CHECKING:
     import torch  # the import takes seconds; a mistyped key is reported before it
-
-BAD_INPUT = 2  # exit code of wrong input
 
 
 def overrides() -> list[str]:

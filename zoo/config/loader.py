@@ -104,6 +104,7 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Repository(config_search_path)
+        self._choices: dict[tuple[str | None, ...], dict[str, str | None]] = {}
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -195,8 +196,11 @@ class Loader(ConfigLoaderImpl):
 
     def choices(self, config_name: str | None, overrides: Sequence[str]) -> dict[str, str | None]:
         """Return the choice of every group under these overrides."""
-        found = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
-        return dict(found.overrides.known_choices)
+        key = (config_name, *overrides)
+        if key not in self._choices:
+            found = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
+            self._choices[key] = dict(found.overrides.known_choices)
+        return self._choices[key]
 
 
 class HelpLoader(Loader):

@@ -51,7 +51,7 @@ def test_product_of_both_halves_is_added_scaled() -> None:
 
 def test_only_layers_whose_whole_path_matches_are_adapted(adapted: Network) -> None:
     names = [name for name, _ in adapted.named_parameters() if is_adapter(name)]
-    assert len(names) == len(parameters(adapted)) == 4
+    assert len(names) == len(list(parameters(adapted))) == 4
     assert all(name.startswith("text.") for name in names)
 
 

@@ -4,7 +4,7 @@ peft injects the adapter weights into the adapted layers, so the network keeps i
 weights are recognised by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -219,9 +219,14 @@ def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
         raise ZooError(f"The LoRA adapts {targets}, but the network has no such layer.") from error
 
 
-def parameters(network: nn.Module) -> list[nn.Parameter]:
-    """Return the adapter parameters of a network."""
-    return [parameter for name, parameter in network.named_parameters() if is_adapter(name)]
+def parameters(network: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the adapter parameters of a network."""
+    return (parameter for name, parameter in network.named_parameters() if is_adapter(name))
+
+
+def others(network: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the parameters of a network that belong to no adapter."""
+    return (parameter for name, parameter in network.named_parameters() if not is_adapter(name))
 
 
 def is_adapter(name: str) -> bool:

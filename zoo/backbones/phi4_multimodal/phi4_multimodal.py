@@ -5,6 +5,7 @@ scratch.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -137,21 +138,14 @@ class Phi4Multimodal(ChainOfThought):
         """
         audio = audio_part(self.model)
         text = self.model.model
-        decoder = [*text.embed_tokens.parameters(), *text.norm.parameters()]
-        decoder += [
-            parameter
-            for name, parameter in text.layers.named_parameters()
-            if not adapters.is_adapter(name)
-        ]
+        decoder = [text.embed_tokens, text.norm, text.layers]
         if not self.model.config.tie_word_embeddings:
-            decoder += list(self.model.lm_head.parameters())
+            decoder.append(self.model.lm_head)
+        projector = [audio.up_proj_for_speech, audio.down_proj_for_speech]
         parts: dict[str, Iterable[nn.Parameter]] = {
-            "encoder": list(audio.encoder.parameters()),
-            "projector": [
-                *audio.up_proj_for_speech.parameters(),
-                *audio.down_proj_for_speech.parameters(),
-            ],
-            "decoder": decoder,
+            "encoder": audio.encoder.parameters(),
+            "projector": chain.from_iterable(layer.parameters() for layer in projector),
+            "decoder": chain.from_iterable(map(adapters.others, decoder)),
         }
         if self.lora is not None:
             parts["lora"] = adapters.parameters(text.layers)

@@ -6,6 +6,7 @@ or creates a small network of the same class for training from scratch.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -182,24 +183,13 @@ class Qwen25Omni(ChainOfThought):
         """
         tower = self._tower
         thinker = self.model
-        # Keyed by parameter, so that tied weights of embeddings and output layer appear once.
-        decoder_names = {
-            parameter: name
-            for module in (text_part(thinker), thinker.lm_head)
-            for name, parameter in module.named_parameters()
-        }
+        # a list of modules yields tied weights of embeddings and output layer once
+        decoder = nn.ModuleList([text_part(thinker), thinker.lm_head])
+        encoder, projector = [tower.conv1, tower.conv2, tower.layers], [tower.ln_post, tower.proj]
         parts: dict[str, Iterable[nn.Parameter]] = {
-            "encoder": [
-                *tower.conv1.parameters(),
-                *tower.conv2.parameters(),
-                *tower.layers.parameters(),
-            ],
-            "projector": [*tower.ln_post.parameters(), *tower.proj.parameters()],
-            "decoder": [
-                parameter
-                for parameter, name in decoder_names.items()
-                if not adapters.is_adapter(name)
-            ],
+            "encoder": chain.from_iterable(module.parameters() for module in encoder),
+            "projector": chain.from_iterable(module.parameters() for module in projector),
+            "decoder": adapters.others(decoder),
         }
         if self.lora is not None:
             parts["lora"] = adapters.parameters(thinker)

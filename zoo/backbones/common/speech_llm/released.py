@@ -11,7 +11,6 @@ computes the frequencies, so the converter compares the stored with the computed
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -35,7 +34,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
     frequencies,
 )
-from zoo.errors import ZooError, shorten_list
+from zoo.errors import ZooError, run_script, shorten_list
 from zoo.files import atomic_file
 from zoo.hints import job_command
 from zoo.progress import tracked
@@ -317,8 +316,8 @@ def command(
     title: str,
     convert: Callable[..., EncoderConfig],
     use: str,
-) -> int:
-    """Run a converter's command line.
+) -> None:
+    """Run a converter's command line; it exits with code 2 for an error that the user can correct.
 
     Args:
         arguments: Command-line arguments. None reads the arguments of the process.
@@ -326,9 +325,6 @@ def command(
         title: First line of the command's help text.
         convert: Conversion function, with the signature of ``convert`` in this module.
         use: Overrides of the command that evaluates the result; {0} stands for the folder.
-
-    Returns:
-        The exit code: 0, or 2 for an error that the user can correct.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m zoo.backbones.{name}.convert", description=title
@@ -346,15 +342,14 @@ def command(
         help="of the weights written; default: as they are",
     )
     given = parser.parse_args(arguments)
-    try:
+
+    def write() -> None:
         dtype = getattr(torch, given.dtype) if given.dtype else None
         encoder = convert(given.file, given.folder, llm=given.llm, dtype=dtype)
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(
-        f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
-        f"{encoder.heads} heads."
-    )
-    print(f"Use it: {job_command('evaluate')} {use.format(given.folder)}")
-    return 0
+        print(
+            f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
+            f"{encoder.heads} heads."
+        )
+        print(f"Use it: {job_command('evaluate')} {use.format(given.folder)}")
+
+    run_script(write, Path(given.folder))

@@ -226,12 +226,7 @@ class SpeechLLM(Backbone):
         The parameters of LoRA belong to ``lora``, not to ``decoder``.
         """
         parts: dict[str, Iterable[nn.Parameter]] = {
-            name: [
-                parameter
-                for parameter_name, parameter in child.named_parameters()
-                if not adapters.is_adapter(parameter_name)
-            ]
-            for name, child in self.named_children()
+            name: adapters.others(child) for name, child in self.named_children()
         }
         if self.lora is not None:
             parts["lora"] = adapters.parameters(self)
