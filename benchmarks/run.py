@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import MINUTE, ROOT, parser_of, print_result, print_table, whole_number
-from zoo.errors import ZooError, check_choice, run_script
+from zoo.errors import BAD_INPUT, ZooError, check_choice, run_script
 from zoo.files import write_text
 from zoo.tracking.provenance import git_state, hardware, versions
 
 SUFFIX = "_speedup"
 MACHINE = ("cpu", "usable_cores", "memory_gib")  # fields of ``hardware`` that a line has
 PACKAGES = ("torch", "transformers")
-USER_ERROR = 2  # exit code of a ZooError
 DIGITS = 2  # significant digits of a ratio in the history; clocks of busy machines vary more
 
 
@@ -103,7 +102,7 @@ def measure(command: Sequence[str], limit: float) -> Outcome:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         reason = lines[-1].removeprefix("error: ")
-        return Outcome(skipped=reason, failed=done.returncode != USER_ERROR, seconds=seconds)
+        return Outcome(skipped=reason, failed=done.returncode != BAD_INPUT, seconds=seconds)
     try:
         result = json.loads(done.stdout.strip().splitlines()[-1])
         ratios = {name: float(value) for name, value in result.items() if name.endswith(SUFFIX)}

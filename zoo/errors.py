@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 
+BAD_INPUT = 2  # exit code of wrong input
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
@@ -103,18 +104,22 @@ def escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def run_script(main: Callable[[], object]) -> None:
+def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
 
     A full disk is such an error.
+
+    Args:
+        main: the work.
+        folder: folder that it writes to.
     """
     from zoo.files import explained_full_disk  # that module imports this one
 
     escape_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        with explained_full_disk(Path()):
+        with explained_full_disk(folder):
             main()
     except ZooError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(BAD_INPUT)

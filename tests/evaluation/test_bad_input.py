@@ -215,9 +215,9 @@ def test_a_folder_with_a_run_in_it_is_not_overwritten(
     (here / "mine").mkdir()
     card = json.dumps({"id": "abc", "kind": "evaluate", "name": "mine", "group": None})
     (here / "mine" / "run.json").write_text(card)
-    refused(
-        evaluate(*mustc, "hydra.run.dir=mine"), "already holds the run abc; choose another folder"
-    )
+    for more in ([], ["data.root=/nowhere"]):  # before the talks are read
+        result = evaluate(*mustc, *more, "hydra.run.dir=mine")
+        refused(result, "already holds the run abc; choose another folder")
     assert {path.name: path.read_text() for path in left(here)} == {"run.json": card}
 
 

@@ -179,9 +179,8 @@ def test_an_evaluation_adds_intervals_and_tests(evaluate: Evaluate, here: Path) 
         "evaluation.significance=[bootstrap,randomisation]",
         "evaluation.resamples=100",
         "evaluation.trials=200",
-        "hydra.run.dir=run",
     )
-    done = evaluate(*options, tiny=False)
+    done = evaluate(*options, "hydra.run.dir=run", tiny=False)
     assert done.code == 0, done.err
     one, two = read_rows(here / "run" / "results.json")
     assert {"BLEU", "chrF", "StreamLAAL", "LongYAAL"} <= set(one.intervals)

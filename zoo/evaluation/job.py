@@ -40,7 +40,7 @@ from zoo.report.results import Row
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
-from zoo.tracking.run import ensure_writable, open_run
+from zoo.tracking.run import check_unused, ensure_writable, open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
@@ -177,10 +177,13 @@ def wants_smoke_test(cfg: Config) -> bool:
 def resumed_run(cfg: Config) -> Path | None:
     """Return the folder of the run to resume, or None.
 
-    Raises ZooError if its configuration differs from this configuration.
+    Raises ZooError if its configuration differs from this configuration, or if a new run cannot
+    have its folder.
     """
     folder = folder_to_resume(cfg.resume, multirun=is_multirun())
-    if folder is not None:
+    if folder is None:
+        check_unused(run_folder(), kind="evaluate")
+    else:
         config = plain(cfg)
         check_same(folder, config, keys=[key for key in config if key not in MACHINE])
     return folder

@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -11,10 +10,9 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from zoo.errors import ZooError, check_numbers, escape_unprintable, shorten_list
+from zoo.errors import ZooError, check_numbers, run_script, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
-from zoo.files import explained_full_disk
 from zoo.metrics.significance import Resampling
 from zoo.parsing import parse_yaml
 from zoo.report.joined import FinishedRun, find_runs, joined_rows
@@ -26,7 +24,6 @@ from zoo.report.table import comet_scores, has_references, score_table
 
 Tested = Callable[[Sequence[Row], Path], list[Row]]  # rows and the folder of their logs
 
-BAD_INPUT = 2  # exit code
 PAGE = "report.html"
 TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
@@ -58,7 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add_tests(parser)
     given = parser.parse_args(arguments)
-    escape_unprintable()
 
     def table(rows: Sequence[Row]) -> RenderableType:
         if given.over_knob:
@@ -69,15 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return by_score(rows, given.scores)
         return score_table(rows)
 
-    try:
+    def write() -> None:
         check_numbers("zoo.report", least=0, minutes=given.minutes)
         places, models, python = comet_of(given.runs)
         scored = partial(runs_with_comet, names=models, python=python)
-        with explained_full_disk(given.output):
-            join(places, given.output, table=table, tested=tests_of(given), scored=scored)
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        join(places, given.output, table=table, tested=tests_of(given), scored=scored)
+
+    run_script(write, given.output)
 
 
 def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:

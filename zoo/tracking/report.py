@@ -7,19 +7,17 @@ speech of the runs (``docs/tracking.md``). It needs ``pip install 'simulzoo[wand
 import argparse
 import importlib.util
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.files import write_text
 from zoo.tracking.wandb_run import WandbSettings
 
 if TYPE_CHECKING:
     import wandb_workspaces.reports.v2 as reports
 
-BAD_INPUT = 2  # exit code
 LIBRARY = "wandb_workspaces"
 TITLE = "Simultaneous speech translation"
 CURVES = {"BLEU": "StreamLAAL", "COMET": "StreamLAAL", "ASR_BLEU": "StartOffset"}
@@ -39,16 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--group", help="only the runs of a group, such as a sweep or a multirun")
     parser.add_argument("--json", type=Path, help="write the layout to this file; no server")
     given = parser.parse_args(arguments)
-    try:
+
+    def make() -> None:
         if given.json is not None:
             spec = layout(given.project, "", test_set=given.test_set, group=given.group)
             _write(given.json, json.dumps(content(spec), indent=1) + "\n")
             print(f"layout: {given.json}")
         else:
             print(f"report: {create(given.project, given.entity, given.test_set, given.group)}")
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+
+    run_script(make)
 
 
 def _write(path: Path, text: str) -> None:

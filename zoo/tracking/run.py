@@ -16,6 +16,7 @@ from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
 
 CARD = "run.json"
 CARD_FIELDS = ("id", "kind", "name", "group")
+_HELD = "{} already holds the run {}; choose another folder or resume that run."
 CHECKPOINT_KEY = "simulzoo_run"  # entry of Lightning checkpoints: id of the run that wrote them
 
 
@@ -93,6 +94,28 @@ def open_run(
     return _claim(run) if run.main else run
 
 
+def check_unused(folder: Path, *, kind: str) -> None:
+    """Check that a new run may have a folder, before talks are read.
+
+    ``open_run`` checks it again when it claims the folder.
+
+    Args:
+        folder: the run folder.
+        kind: ``train`` or ``evaluate``.
+
+    Raises:
+        ZooError: the folder holds another run or other files.
+    """
+    if not is_main_process() or not folder.is_dir() or not os.access(folder, os.R_OK):
+        return
+    names = {path.name for path in folder.iterdir()}
+    if CARD in names:
+        raise ZooError(_HELD.format(folder, _read_card(folder)["id"]))
+    # The job log exists already if a message preceded the run, as the synthesis of the corpus logs.
+    if names - {f"{kind}.log"}:
+        raise ZooError(f"{folder} is not empty and is not a run folder; choose another folder.")
+
+
 def _new_id(folder: Path, *, multirun: bool) -> str:
     """Return an id that all processes of a launch compute without communication.
 
@@ -114,20 +137,14 @@ def _claim(run: Run) -> Run:
 
     A resumed run keeps the existing card, including its name.
     """
-    # The job log exists already if a message preceded the run, as the synthesis of the corpus logs.
-    others = {path.name for path in run.folder.iterdir()} - {f"{run.kind}.log"}
-    if not run.resumed and CARD not in others and others:
-        raise ZooError(f"{run.folder} is not empty and is not a run folder; choose another folder.")
-
+    if not run.resumed:
+        check_unused(run.folder, kind=run.kind)
     try:
         create_text(run.folder / CARD, json.dumps(run.card, indent=1))
     except FileExistsError:
         existing = _read_card(run.folder)
-        if not run.resumed or existing["id"] != run.id:
-            raise ZooError(
-                f"{run.folder} already holds the run {existing['id']}; choose another folder or "
-                "resume that run."
-            ) from None
+        if not run.resumed or existing["id"] != run.id:  # claimed by another process since
+            raise ZooError(_HELD.format(run.folder, existing["id"])) from None
         return Run(folder=run.folder, multirun=run.multirun, resumed=True, **existing)
     return run
 

@@ -34,7 +34,7 @@ from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
-from zoo.tracking.run import Run, open_run, write_card
+from zoo.tracking.run import Run, check_unused, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
@@ -78,6 +78,8 @@ def train(cfg: Config) -> float | None:
     if resume is not None:
         # the tokenizer may be in the run folder, which may have moved
         check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=["backbone.tokenizer"])
+    elif not cfg.estimate:
+        check_unused(run_folder(), kind="train")
 
     settings: TrainingSettings = build(cfg.training)
     if cfg.optimized_metric is not None:
@@ -149,7 +151,7 @@ def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> 
     if isinstance(talks, LazyTalks):
         source, target = direction
         talks.check(source=source.code, target=target.code)
-        talks = []
+        talks = talks.decoded
     for split in (talks, dev):  # two splits may have talks of one name
         for (source, target), group in by_direction(split, direction).items():
             check_talks(group, source=source, target=target, streamed=False)

@@ -1,5 +1,6 @@
 """Files in the layout of FBK-fairseq are converted; others are refused in one sentence."""
 
+import errno
 import json
 import os
 import shutil
@@ -193,12 +194,27 @@ def test_the_command_prints_its_usage(
 ) -> None:
     folder = tmp_path / "ours"
     given = [str(theirs / "checkpoint.pt"), str(folder), "--config", str(theirs / "config.yaml")]
-    assert main(given) == 0
+    main(given)
     assert f"backbone=fbk_conformer backbone.name={folder}" in capsys.readouterr().out
     names = {file.name for file in folder.iterdir()}
     assert {"model.safetensors", "config.json", "vocab.json"} <= names
     assert json.loads((folder / "config.json").read_text())["encoder"]["width"] == 16
     assert not any("ctc_fc" in name for name in load_file(folder / "model.safetensors"))
-    assert main(given) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(given)
     assert "is there already" in capsys.readouterr().err
     shutil.rmtree(folder)
+
+
+def test_a_full_disk_is_one_sentence(
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("zoo.backbones.fbk_conformer.convert.save_tensors", full)
+    folder = tmp_path / "ours"
+    with pytest.raises(SystemExit, match="2"):
+        main([str(theirs / "checkpoint.pt"), str(folder), "--config", str(theirs / "config.yaml")])
+    assert capsys.readouterr().err.startswith("error: The disk of ")
+    assert not folder.exists()

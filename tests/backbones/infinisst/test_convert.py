@@ -395,7 +395,7 @@ def test_safetensors_and_the_training_scripts_names_convert_alike(
 def test_weights_can_be_written_in_one_type(
     file: Path, weights: Weights, llm: Path, tmp_path: Path
 ) -> None:
-    assert main([str(file), str(tmp_path / "half"), "--llm", str(llm), "--dtype", "bfloat16"]) == 0
+    main([str(file), str(tmp_path / "half"), "--llm", str(llm), "--dtype", "bfloat16"])
     got = load_file(tmp_path / "half" / "model.safetensors")
     assert {tensor.dtype for tensor in got.values()} == {torch.bfloat16}
     assert torch.equal(got["decoder.lm_head.weight"], weights["lm_head.weight"].bfloat16())
@@ -501,6 +501,7 @@ def test_the_command_names_what_is_wrong(
         ): "base model 'nobody/nothing' is neither a folder",
     }
     for (source, folder, base), sentence in mistakes.items():
-        assert main([source, folder, "--llm", base]) == 2
+        with pytest.raises(SystemExit, match="2"):
+            main([source, folder, "--llm", base])
         assert sentence in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]

@@ -8,7 +8,6 @@ files that have another name.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from zoo.backbones.fbk_conformer.data_files import (
 from zoo.backbones.fbk_conformer.network import NetworkConfig, write_config
 from zoo.backbones.fbk_conformer.released import read_checkpoint
 from zoo.backbones.fbk_conformer.weights import network_config, renamed
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.files import atomic_folder
 from zoo.hints import job_command
 
@@ -75,8 +74,12 @@ def convert(
     return network
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code, 2 for an error that the user can correct."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; it exits with code 2 for an error that the user can correct.
+
+    Args:
+        arguments: command line without the program's name; None: ``sys.argv``.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m zoo.backbones.fbk_conformer.convert", description=__doc__.splitlines()[0]
     )
@@ -87,22 +90,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dictionary", help="dictionary of the target; default: of the config")
     parser.add_argument("--statistics", help="gcmvn.npz; default: of the config, if any")
     given = parser.parse_args(arguments)
-    try:
+
+    def write() -> None:
         network = convert(**vars(given))
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(
-        f"Written to {given.folder}: {network.encoder.layers} encoder layers and "
-        f"{network.decoder.layers} decoder layers of {network.encoder.width}, "
-        f"{network.decoder.vocabulary} tokens."
-    )
-    print(
-        f"Use it: {job_command('evaluate')} system=streamatt backbone=fbk_conformer "
-        f"backbone.name={given.folder}"
-    )
-    return 0
+        print(
+            f"Written to {given.folder}: {network.encoder.layers} encoder layers and "
+            f"{network.decoder.layers} decoder layers of {network.encoder.width}, "
+            f"{network.decoder.vocabulary} tokens."
+        )
+        print(
+            f"Use it: {job_command('evaluate')} system=streamatt backbone=fbk_conformer "
+            f"backbone.name={given.folder}"
+        )
+
+    run_script(write, Path(given.folder))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,7 +3,6 @@
 ``python -m zoo.backbones.infinisst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 """
 
-import sys
 from collections.abc import Sequence
 
 from zoo.backbones.common.speech_llm.released import command, convert
@@ -11,12 +10,10 @@ from zoo.backbones.common.speech_llm.released import command, convert
 USE = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.decoder={0}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code, 2 for an error that the user can correct."""
-    return command(
-        arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=USE
-    )
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; see ``command``."""
+    command(arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=USE)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

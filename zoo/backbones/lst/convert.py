@@ -8,7 +8,6 @@ one encoder block for all speech and no padding before the speech. The converter
 configuration to ``config.yaml``.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -62,12 +61,10 @@ def convert(
     return encoder
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code, 2 for an error that the user can correct."""
-    return released.command(
-        arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE
-    )
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; see ``command``."""
+    released.command(arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
