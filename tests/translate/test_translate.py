@@ -166,6 +166,31 @@ def translation(folder: Path, during: Callable[[int], None]) -> Translation:
     return Translation(system, Output(folder), Display(system.target_language))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("of_files", [True, False])
+def test_a_warm_up_streams_until_the_first_word_and_writes_nothing(
+    tmp_path: Path, talks: list[Talk], capsys: pytest.CaptureFixture[str], of_files: bool
+) -> None:
+    steps: list[int] = []
+    translation(tmp_path, steps.append).warm_up(talks if of_files else [])
+    assert steps == [1]
+    assert not (tmp_path / "log").exists()
+    assert not capsys.readouterr().out
+
+
+def test_the_first_stream_of_a_translation_is_a_warm_up(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed: list[str] = []
+
+    def noted(self: Translation, talks: Sequence[Talk]) -> None:
+        assert self._stream is None
+        warmed.extend(talk.name for talk in talks)
+
+    monkeypatch.setattr(Translation, "warm_up", noted)
+    assert start("a folder", *STREAMATT) == 0
+    assert warmed == ["a=talk"]
+
+
 def test_ctrl_c_ends_the_talk_with_its_last_words(tmp_path: Path, talks: list[Talk]) -> None:
     def during(step: int) -> None:
         found.stop.requested |= step == 2

@@ -8,7 +8,6 @@ operations.
 import logging
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import ranks
 from zoo.streaming.simulate import warm_up
-from zoo.streaming.sources import source
+from zoo.streaming.sources import beginning
 from zoo.systems.base import StreamingSystem
 from zoo.systems.system import System
 from zoo.types import Instance, Seconds
 
 MS = 1000
-WARM_UP: Seconds = 4.0  # longest audio of a warm-up
 
 logger = logging.getLogger(__name__)
 
@@ -144,9 +142,8 @@ class StreamingEvaluation(StreamCallback):
         # offline output has no latency; the agent of another tool may have one stream in its life
         if self._warm_up and not queue.whole and isinstance(system, StreamingSystem):
             for _, talk in queue.unfinished()[:1]:
-                begin = replace(talk, duration=min(WARM_UP, talk.duration))
-                stream = source(begin, system.target_language, chunk_samples=system.chunk_samples)
-                warm_up(system, stream)
+                size = system.chunk_samples
+                warm_up(system, beginning(talk, system.target_language, chunk_samples=size))
         self._start = time.perf_counter()
 
         if shared.rank == 0:

@@ -1,6 +1,7 @@
 """Talks as streams of audio chunks."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -8,7 +9,9 @@ from zoo import audio
 from zoo.data.talks import Talk
 from zoo.languages import Language
 from zoo.streaming.simulate import Source
-from zoo.types import Samples
+from zoo.types import Samples, Seconds
+
+WARM_UP: Seconds = 4.0  # longest audio of a warm-up
 
 
 def sources(
@@ -41,6 +44,12 @@ def source(
         segments=[(segment.offset, segment.end) for segment in talk.segments],
         index=index,
     )
+
+
+def beginning(talk: Talk, target: Language, *, chunk_samples: Samples) -> Source:
+    """Create the stream of the first seconds of a talk, for ``warm_up``; see ``source``."""
+    first = replace(talk, duration=min(WARM_UP, talk.duration))
+    return source(first, target, chunk_samples=chunk_samples)
 
 
 def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:

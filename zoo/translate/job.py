@@ -71,6 +71,7 @@ def translate(cfg: Config) -> None:
             tracker.record_models(config)
             output = Output(run.folder)
             translation = Translation(system, output, Display(system.target_language))
+            translation.warm_up(talks)
             if microphone is None:
                 translation.of_files(talks, speed)
             else:

@@ -7,15 +7,15 @@ import torch
 
 from zoo import audio
 from zoo.data.talks import Talk
-from zoo.streaming.simulate import Source, Stream, mark_final, simulate, to_instance
-from zoo.streaming.sources import source
+from zoo.streaming.simulate import Source, Stream, mark_final, simulate, to_instance, warm_up
+from zoo.streaming.sources import WARM_UP, beginning, source
 from zoo.systems.base import StreamingSystem
 from zoo.translate.display import Display
 from zoo.translate.inputs import unreferenced
 from zoo.translate.live import Speed, Stop, arriving
 from zoo.translate.microphone import Capture, Microphone
 from zoo.translate.output import Output
-from zoo.types import Instance
+from zoo.types import SAMPLE_RATE, Instance
 
 MICROPHONE = "microphone"  # name of the talk of a microphone
 
@@ -41,6 +41,19 @@ class Translation:
         self._output = output
         self._display = display
         self._stream: Stream | None = None  # the live stream
+
+    def warm_up(self, talks: Sequence[Talk]) -> None:
+        """Stream the beginning of the first talk, or silence, before the clock of a source starts.
+
+        Args:
+            talks: talks with audio; none for a microphone.
+        """
+        size, target = self._system.chunk_samples, self._system.target_language
+        if talks:
+            warm_up(self._system, beginning(talks[0], target, chunk_samples=size))
+        else:
+            silence = torch.zeros(round(WARM_UP * SAMPLE_RATE))
+            warm_up(self._system, Source(MICROPHONE, silence.split(size)))
 
     def of_files(self, talks: Sequence[Talk], speed: Speed) -> None:
         """Translate talks.
