@@ -47,6 +47,8 @@ OPTIONS = {
 TURNS = ("infinisst", "infinisst_llama8b", "infinisst_minitalks")
 SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
 UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
+STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
+FEWER_STAGES = {SERVED: {"decode"}, "recogniser_minitalks": {"features", "encoder"}}
 AT_REAL_SIZE = (
     "infinisst",
     "infinisst_llama8b",
@@ -272,3 +274,5 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
         assert any(single.units for single in alone), triple
         streamed += alone
     assert any(delay < instance.source_length for instance in streamed for delay in instance.delays)
+    measured = [instance.stages.seconds for instance in streamed if instance.stages]
+    assert set().union(*measured) >= FEWER_STAGES.get(backbone, STAGES)

@@ -23,6 +23,7 @@ from zoo.backbones.common.text.vocabulary import CLOSING
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
+from zoo.streaming.stages import stage
 from zoo.types import (
     SAMPLE_RATE,
     Capability,
@@ -200,6 +201,7 @@ class ChatServer(Backbone):
         """Return the characters of ``token_ids``."""
         return characters.text_of(token_ids)
 
+    @stage("decode")
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:

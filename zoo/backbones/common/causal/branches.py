@@ -14,6 +14,7 @@ from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.causal.layers import fast_layers
 from zoo.backbones.common.causal.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.step_records import StepRecords
+from zoo.streaming.stages import stage
 
 
 class CachedText(Protocol):
@@ -95,6 +96,7 @@ def batched(
 class CausalBranches(Branches):
     """Search branches of a causal LM from ``causal.decoder.build_decoder``."""
 
+    @stage("prefill")
     def __init__(
         self,
         decoder: PreTrainedModel,
