@@ -12,6 +12,7 @@ from pathlib import Path
 
 BAD_INPUT = 2  # exit code of wrong input
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
+TERMINATED = 143  # the same for SIGTERM
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
 

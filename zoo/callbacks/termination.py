@@ -11,7 +11,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from zoo.tracking.launch import TERMINATED
+from zoo.errors import TERMINATED
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from types import FrameType
 
 from omegaconf import OmegaConf
 
-from zoo.errors import ZooError
+from zoo.errors import TERMINATED, ZooError
 
 # Environment variable with the run folder of the main process. The child processes that Lightning
 # starts read it.
@@ -26,7 +26,6 @@ RUN_VARIABLE = "SIMULZOO_RUN"
 # Environment variable in which a user sets the name of the launch, for launchers that give their
 # processes no common store (mpirun).
 LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
-TERMINATED = 128 + signal.SIGTERM  # exit code by the convention of shells
 _STORE_KEY = "simulzoo/launch"
 # Lightning's launcher sets these variables. If they stay, the next job of a multirun runs as a
 # child process and waits forever for a main process that has ended.

@@ -19,7 +19,7 @@ from zoo.config import (
     run_folder,
 )
 from zoo.data.talks import Talk
-from zoo.errors import INTERRUPTED, ZooError
+from zoo.errors import INTERRUPTED, TERMINATED, ZooError
 from zoo.evaluation.publish import context, relative_path
 from zoo.hints import job_command
 from zoo.machine import check_machine
@@ -36,7 +36,6 @@ from zoo.translate.output import Output
 from zoo.translate.streams import MICROPHONE, Translation
 from zoo.types import Seconds
 
-TERMINATED = 143  # exit code of a shell command that SIGTERM ended
 DAY: Seconds = 24 * 3600.0  # a microphone is checked as a talk of this duration
 
 

@@ -14,6 +14,7 @@ from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.rules import Rules
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.lst import lst
 from zoo.backbones.lst.lst import LST
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
@@ -184,9 +185,7 @@ def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
 def test_speech_is_encoded_once_per_request(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, seconds=2.0)
-    with mock.patch.object(
-        backbone.encoder, "contextualise", wraps=backbone.encoder.contextualise
-    ) as encode:
+    with mock.patch.object(lst, "encode_kept", wraps=lst.encode_kept) as encode:
         first = backbone.decode([session], [Request()], frozenset())[0]
         again = backbone.decode([session], [Request(max_words=1)], frozenset())[0]
         assert encode.call_count == 1

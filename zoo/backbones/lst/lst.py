@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
-from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.static_steps import Capture
@@ -38,7 +37,8 @@ from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
-from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
+from zoo.backbones.common.wav2vec2.features import KeptWave
+from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
@@ -253,13 +253,7 @@ class LST(SpeechLLM):
         Raises ZooError if the tokenizer lacks the latency token of the template's instruction.
         """
         self._instruction(session)  # raises here, before the first request
-        frames = torch.zeros(
-            0,
-            self.encoder_config.hidden,
-            dtype=self.part_dtype("encoder"),
-            device=self.decoder.device,
-        )
-        return StreamState(features=FeatureCache(frames))
+        return StreamState(features=KeptAudio.of(self.encoder))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the speech embeddings of forgotten audio.
@@ -369,16 +363,16 @@ class LST(SpeechLLM):
             KeptWave(samples.to(self.decoder.device, dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
         ]
-        features = kept_features(
-            self.encoder, [session.backbone_state.features for session in sessions], waves_kept
+        encoded = encode_kept(
+            self.encoder,
+            [session.backbone_state.features for session in sessions],
+            waves_kept,
+            block_chunks=self.block_chunks or None,
         )
-        counts = [len(frames) for frames in features]  # frames of 20 ms, MERGED per embedding
+        counts = [len(frames) for frames in encoded]  # frames of 20 ms, MERGED per embedding
         if max(counts) < MERGED:
-            return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
-        padded = pad_sequence(features, batch_first=True)
-        lengths = torch.tensor(counts, device=padded.device)
-        block_chunks = self._blocks(padded.shape[1])
-        hidden = self.encoder.contextualise(padded, block_chunks, lengths).hidden
+            return [encoded[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
+        hidden = pad_sequence(encoded, batch_first=True)
         speech = self.adapt(hidden)  # (B, frames // MERGED, width)
         return [
             embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)

@@ -15,7 +15,6 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 
 from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
@@ -37,7 +36,8 @@ from zoo.backbones.common.wav2vec2.encoder import (
     EncoderConfig,
     StreamingEncoder,
 )
-from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
+from zoo.backbones.common.wav2vec2.features import KeptWave
+from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, best_path
@@ -220,9 +220,7 @@ class Wav2Text(EncoderDecoder):
 
     def open(self, session: Session) -> Wav2TextState:
         """Return an empty stream state."""
-        return Wav2TextState(
-            features=FeatureCache(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
-        )
+        return Wav2TextState(features=KeptAudio.of(self.encoder))
 
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the decoder ids before the text: the begin-of-sentence id alone."""
@@ -249,15 +247,12 @@ class Wav2Text(EncoderDecoder):
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        features = kept_features(self.encoder, [state.features for state in states], waves_kept)
-        lengths = [len(frames) // MERGED for frames in features]  # memory frames of each wave
-        frame_counts = torch.tensor(lengths, device=features[0].device) * MERGED
-
-        padded = pad_sequence(features, batch_first=True)  # (B, frames, channels)
-        hidden = self.encoder.contextualise(padded, self.block_chunks, frame_counts).hidden
-        memory = self.to_memory(hidden)  # (B, frames // MERGED, width)
-        for row, (state, length) in enumerate(zip(states, lengths, strict=True)):
-            state.hidden = hidden[row, : MERGED * length]
+        kept = [state.features for state in states]
+        encoded = encode_kept(self.encoder, kept, waves_kept, block_chunks=self.block_chunks)
+        for state, hidden in zip(states, encoded, strict=True):
+            state.hidden = hidden
+        memory = self.to_memory(pad_sequence(encoded, batch_first=True))  # (B, frames, width)
+        lengths = [len(hidden) // MERGED for hidden in encoded]
         return [memory[row, :length] for row, length in enumerate(lengths)]
 
     def transcribe(

@@ -48,7 +48,7 @@ def test_frames_of_a_chunk_do_not_depend_on_the_next(left_pad: int) -> None:
 
 def seen(config: EncoderConfig, frame: int, frames: int, multiplier: int) -> tuple[int, int]:
     grid = torch.arange(frames)
-    row = StreamingEncoder(config)._visible(grid, grid, 48 * multiplier)[frame]
+    row = StreamingEncoder(config).visible(grid, grid, 48 * multiplier)[frame]
     keys = row.nonzero().flatten()
     assert keys.numel() == keys[-1] - keys[0] + 1
     return int(keys[0]), int(keys[-1])

@@ -210,7 +210,7 @@ class StreamingEncoder(nn.Module):
         """
         frames = torch.arange(features.shape[1], device=features.device)
         block = CHUNK_FRAMES * multiplier
-        visible = self._visible(frames, frames, block)
+        visible = self.visible(frames, frames, block)
         if lengths is not None and _shares_a_block(lengths, len(frames), block):
             real = frames < lengths[:, None]
             itself = frames[:, None] == frames  # padding attends to itself: no empty softmax
@@ -264,19 +264,12 @@ class StreamingEncoder(nn.Module):
         features = self.features(samples)
         size = features.shape[1]
         kept = [state.cache.shape[3] for state in states]
-        past = max(kept)
-
-        # One cache for all streams, padded on the left, with space for the new frames.
-        layers, pair, heads, _, head_size = states[0].cache.shape
-        cache = states[0].cache.new_empty(layers, pair, len(states), heads, past + size, head_size)
-        for row, state in enumerate(states):
-            # Padding is masked, but uninitialised memory may hold NaN, and 0 x NaN is NaN.
-            cache[:, :, row, :, : past - kept[row]] = 0
-            cache[:, :, row, :, past - kept[row] : past] = state.cache
+        cache = joined([state.cache for state in states], size)
+        past = cache.shape[4] - size
 
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
-        visible = self._visible(keys[past:], keys, size) & real[:, None, None]
+        visible = self.visible(keys[past:], keys, size) & real[:, None, None]
         hidden: Tensor = self.encoder(features, visible, cache)[0]
 
         for row, state in enumerate(states):
@@ -285,7 +278,7 @@ class StreamingEncoder(nn.Module):
             state.left = samples[row, samples.shape[1] - self.config.left_pad :].clone()
         return hidden
 
-    def _visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
+    def visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
         """Return the block-causal attention mask with a sliding window.
 
         Attention is bidirectional inside a block and causal across blocks.
@@ -512,6 +505,26 @@ class FeedForward(nn.Module):
         """Transform (batch, frames, hidden) to (batch, frames, hidden)."""
         output: Tensor = self.output_dense(F.gelu(self.intermediate_dense(x)))
         return output
+
+
+def joined(caches: Sequence[Tensor], new: Frames) -> Tensor:
+    """Join the caches of streams, padded on the left, with space for new frames.
+
+    Args:
+        caches: (layers, 2, heads, frames, head size) keys and values of each stream.
+        new: Number of new frames.
+
+    Returns:
+        (layers, 2, streams, heads, longest + new, head size).
+    """
+    layers, pair, heads, _, head_size = caches[0].shape
+    past = max(cache.shape[3] for cache in caches)
+    batch = caches[0].new_empty(layers, pair, len(caches), heads, past + new, head_size)
+    for row, cache in enumerate(caches):
+        # Padding is masked, but uninitialised memory may hold NaN, and 0 x NaN is NaN.
+        batch[:, :, row, :, : past - cache.shape[3]] = 0
+        batch[:, :, row, :, past - cache.shape[3] : past] = cache
+    return batch
 
 
 def _shares_a_block(lengths: Tensor, frames: Frames, block: Frames) -> bool:

@@ -1,7 +1,7 @@
 """Convolutional features of streams whose kept audio is encoded again at every request.
 
-The attention layers must run over all kept audio. The convolutions have a receptive field of 25 ms,
-so they run over new audio only, and earlier features are cached.
+The convolutions have a receptive field of 25 ms, so they run over new audio only, and earlier
+features are cached.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def kept_features(
     spans: list[tuple[int, Frames, Frames]] = []
     for stream, (cache, kept) in enumerate(zip(caches, waves, strict=True)):
         num_frames = max(0, _frames(encoder, kept.wave.numel()))
-        num_cacheable = max(0, _frames(encoder, kept.real))  # frames without padded zeros
+        num_cacheable = final_frames(encoder, kept)
         num_reused = min(len(cache.frames), num_cacheable)
         num_recomputed = min(edge_frames, num_reused) if moved[stream] else 0
         spans += [(stream, 0, num_recomputed), (stream, num_reused, num_frames)]
@@ -75,9 +75,14 @@ def kept_features(
         reused = cache.frames[len(recomputed) : num_reused]
         stream_features = torch.cat([recomputed, reused, new])  # (frames, hidden)
         features.append(stream_features)
-        num_cacheable = max(0, _frames(encoder, kept.real))
+        num_cacheable = final_frames(encoder, kept)
         cache.frames = torch.cat([stream_features[:num_cacheable], cache.frames[num_cacheable:]])
     return features
+
+
+def final_frames(encoder: StreamingEncoder, kept: KeptWave) -> Frames:
+    """Return the number of frames of kept audio that no later audio changes."""
+    return max(0, _frames(encoder, kept.real))
 
 
 def _frames(encoder: StreamingEncoder, samples: Samples) -> Frames:
