@@ -1,6 +1,6 @@
 """Cache of the encoder output of offline backbones.
 
-An offline backbone encodes all kept audio of a stream again whenever the kept audio has changed.
+An offline backbone encodes the kept audio of a stream whenever it has changed.
 """
 
 from collections.abc import Callable, Sequence

@@ -25,7 +25,7 @@ from zoo.backbones.qwen2_5_omni.network import (
     random_network,
     text_part,
 )
-from zoo.types import Samples
+from zoo.types import Frames, Samples
 
 CHATML = Template(  # with the system prompt of Qwen's examples of speech translation
     user=(
@@ -159,6 +159,12 @@ class Qwen25Omni(ChainOfThought):
     def embeddings(features: int) -> int:
         """Number of speech embeddings: one embedding per 4 feature frames."""
         return features // FRAMES_PER_TOKEN
+
+    @property
+    def independent_frames(self) -> Frames:
+        """Number of feature frames per block of the audio encoder."""
+        window: Frames = self._tower.n_window
+        return 2 * window
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Encode features of several streams independently of each other.

@@ -1,9 +1,11 @@
 """Speech chain of thought on one speech LLM: transcribe, then translate (StreamUni, section 3).
 
-Every request encodes all audio that was received since the last truncation. The previous transcript
-of the stream is a draft of the next transcript: the longest prefix of the draft that greedy search
-would also generate is verified in one pass of the decoder. A translation reuses the keys and values
-of its transcript. Neither shortcut changes the generated tokens.
+Every request encodes the audio that was received since the last truncation. If the encoder has
+independent blocks, blocks that have not changed are encoded once, and the decoder keeps the keys and
+values of the beginning of the prompt. The previous transcript of the stream is a draft of the next
+transcript: the longest prefix of the draft that greedy search would also generate is verified in
+one pass of the decoder. A translation reuses the keys and values of its transcript. No shortcut
+changes the generated tokens.
 """
 
 import math
@@ -28,7 +30,7 @@ from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
-from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
+from zoo.backbones.common.chain_of_thought.state import EncodedAudio, ThoughtState, Transcript
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
@@ -47,7 +49,7 @@ from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Task
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task
 
 GREEDY = SearchConfig()
 
@@ -126,7 +128,8 @@ class ChainOfThought(Backbone):
                 transcript, which no policy can then request (StreamUni, Table 5).
             draft: Whether the previous transcript is verified in one pass and continued after its
                 accepted prefix. The generated tokens do not depend on this setting.
-            reuse: Whether a translation reuses the keys and values of its transcript. The
+            reuse: Whether a translation reuses the keys and values of its transcript, and a
+                transcript those of the beginning of the last prompt that has not changed. The
                 generated tokens do not depend on this setting.
             search: Search settings of translations. Transcripts use greedy search (equation 4).
             alignment: Self-attention layers and heads that align target tokens with speech.
@@ -207,6 +210,14 @@ class ChainOfThought(Backbone):
 
         The number is 0 if the audio is too short for one embedding.
         """
+
+    @property
+    def independent_frames(self) -> Frames | None:
+        """Number of feature frames per block that the encoder encodes independently of all others.
+
+        A complete block is encoded once. None: the encoder attends to all audio.
+        """
+        return None
 
     @abstractmethod
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -401,6 +412,8 @@ class ChainOfThought(Backbone):
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Compute speech embeddings of the kept audio of several streams.
 
+        Blocks of an encoder with independent blocks that have not changed are not encoded again.
+
         Args:
             sessions: The streams; their cached feature frames are reused and extended.
             waves: Kept audio (n,) of each stream.
@@ -409,22 +422,33 @@ class ChainOfThought(Backbone):
             Speech embeddings (T, LLM width) of each stream. T is 0 if the audio is too short for
             one embedding.
         """
-        inputs = [
-            self.prepared(
-                self.spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
-            )
-            for session, wave in zip(sessions, waves, strict=True)
-        ]
         device, dtype = self.model.device, self.part_dtype("encoder")
+        states: list[ThoughtState] = [session.backbone_state for session in sessions]
+        inputs = [
+            self.prepared(self.spectrogram.compute(state.features, wave, session.audio_start)).to(
+                device, dtype
+            )
+            for session, state, wave in zip(sessions, states, waves, strict=True)
+        ]
+        block = self.independent_frames
+        done = [
+            state.unchanged_frames(features, block)
+            for state, features in zip(states, inputs, strict=True)
+        ]
+        new = [features[frames:] for features, frames in zip(inputs, done, strict=True)]
         width = self.decoder.model.config.hidden_size
         speech = [torch.zeros(0, width, dtype=dtype, device=device) for _ in waves]
-        encodable = [
-            index for index, features in enumerate(inputs) if self.embeddings(len(features))
-        ]
+        encodable = [index for index, features in enumerate(new) if self.embeddings(len(features))]
         if encodable:
-            hidden, _ = self.encode([inputs[index].to(device, dtype) for index in encodable])
+            hidden, _ = self.encode(pick(new, encodable))
             lengths = [len(states) for states in hidden]
             put(speech, encodable, self.project(torch.cat(hidden)).split(lengths))
+        if block is not None:
+            for index, (state, frames) in enumerate(zip(states, done, strict=True)):
+                if state.encoded is not None and frames:
+                    known = state.encoded.speech[: self.embeddings(frames)]
+                    speech[index] = torch.cat([known, speech[index]])
+                state.encoded = EncodedAudio(inputs[index], speech[index])
         return speech
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
@@ -445,9 +469,13 @@ class ChainOfThought(Backbone):
             state.verifiable(self.prompt.separator, limit) if self.draft else []
             for state, limit in zip(states, limits, strict=True)
         ]
-        empty = Prefilled(empty_cache(self.decoder))
+        begun = [self._begun(*pair) for pair in zip(states, prompts, strict=True)]
         branches = CausalBranches(
-            self.decoder, [empty] * len(prompts), prompts, drafts=drafts, steps=self.steps
+            self.decoder,
+            begun,
+            [prompt[text.kept :] for prompt, text in zip(prompts, begun, strict=True)],
+            drafts=drafts,
+            steps=self.steps,
         )
         answers = search(
             branches,
@@ -462,7 +490,15 @@ class ChainOfThought(Backbone):
 
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
             opening = branches.prefilled(index) if self.reuse else None
-            state.store(answer, self.prompt.transcribed(answer.tokens), opening)
+            state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompts[index])
+
+    def _begun(self, state: ThoughtState, prompt: Tensor) -> Prefilled:
+        """The beginning of a prompt (n, width) that the decoder has processed already.
+
+        If the encoder attends to all audio, new audio changes the embeddings of all speech.
+        """
+        cache = None if self.independent_frames is None else state.begun(prompt)
+        return Prefilled(empty_cache(self.decoder) if cache is None else cache)
 
     def _ends_with_separator(self, tokens: list[int]) -> bool:
         """Stop condition of a transcript."""

@@ -1,7 +1,7 @@
 """Offline encoder-decoders behind the backbone contract.
 
-At every request, the backbone encodes all kept audio again, feeds the emitted prefix to the decoder
-and continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``opening``.
+At every request, the backbone encodes all kept audio, feeds the emitted prefix to the decoder and
+continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``opening``.
 """
 
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Convolutional features of streams whose kept audio is encoded again at every request.
+"""Convolutional features of streams whose kept audio is encoded at every request.
 
 The convolutions have a receptive field of 25 ms, so they run over new audio only, and earlier
 features are cached.
