@@ -1,10 +1,10 @@
 """Speech chain of thought on one speech LLM: transcribe, then translate (StreamUni, section 3).
 
 Every request encodes the audio that was received since the last truncation. If the encoder has
-independent blocks, blocks that have not changed are encoded once, and the decoder keeps the keys and
-values of the beginning of the prompt. The previous transcript of the stream is a draft of the next
-transcript: the longest prefix of the draft that greedy search would also generate is verified in
-one pass of the decoder. A translation reuses the keys and values of its transcript. No shortcut
+independent blocks, blocks that have not changed are encoded once, and the decoder keeps the keys
+and values of the beginning of the prompt. The previous transcript of the stream is a draft of the
+next transcript: the longest prefix of the draft that greedy search would also generate is verified
+in one pass of the decoder. A translation reuses the keys and values of its transcript. No shortcut
 changes the generated tokens.
 """
 
@@ -25,12 +25,13 @@ from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
-from zoo.backbones.common.chain_of_thought.state import EncodedAudio, ThoughtState, Transcript
+from zoo.backbones.common.chain_of_thought.reuse import encode_changed
+from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
@@ -430,26 +431,8 @@ class ChainOfThought(Backbone):
             )
             for session, state, wave in zip(sessions, states, waves, strict=True)
         ]
-        block = self.independent_frames
-        done = [
-            state.unchanged_frames(features, block)
-            for state, features in zip(states, inputs, strict=True)
-        ]
-        new = [features[frames:] for features, frames in zip(inputs, done, strict=True)]
-        width = self.decoder.model.config.hidden_size
-        speech = [torch.zeros(0, width, dtype=dtype, device=device) for _ in waves]
-        encodable = [index for index, features in enumerate(new) if self.embeddings(len(features))]
-        if encodable:
-            hidden, _ = self.encode(pick(new, encodable))
-            lengths = [len(states) for states in hidden]
-            put(speech, encodable, self.project(torch.cat(hidden)).split(lengths))
-        if block is not None:
-            for index, (state, frames) in enumerate(zip(states, done, strict=True)):
-                if state.encoded is not None and frames:
-                    known = state.encoded.speech[: self.embeddings(frames)]
-                    speech[index] = torch.cat([known, speech[index]])
-                state.encoded = EncodedAudio(inputs[index], speech[index])
-        return speech
+        nothing = torch.zeros(0, self.decoder.model.config.hidden_size, dtype=dtype, device=device)
+        return encode_changed(self, states, inputs, nothing=nothing)
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
         """Store a greedy transcript of the encoded audio in the state of each stream.
@@ -469,7 +452,8 @@ class ChainOfThought(Backbone):
             state.verifiable(self.prompt.separator, limit) if self.draft else []
             for state, limit in zip(states, limits, strict=True)
         ]
-        begun = [self._begun(*pair) for pair in zip(states, prompts, strict=True)]
+        empty = empty_cache(self.decoder)
+        begun = [state.begun(prompt, empty) for state, prompt in zip(states, prompts, strict=True)]
         branches = CausalBranches(
             self.decoder,
             begun,
@@ -490,15 +474,9 @@ class ChainOfThought(Backbone):
 
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
             opening = branches.prefilled(index) if self.reuse else None
-            state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompts[index])
-
-    def _begun(self, state: ThoughtState, prompt: Tensor) -> Prefilled:
-        """The beginning of a prompt (n, width) that the decoder has processed already.
-
-        If the encoder attends to all audio, new audio changes the embeddings of all speech.
-        """
-        cache = None if self.independent_frames is None else state.begun(prompt)
-        return Prefilled(empty_cache(self.decoder) if cache is None else cache)
+            # otherwise new audio changes the embeddings of all speech
+            prompt = prompts[index] if self.independent_frames else None
+            state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompt)
 
     def _ends_with_separator(self, tokens: list[int]) -> bool:
         """Stop condition of a transcript."""

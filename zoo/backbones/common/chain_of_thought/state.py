@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from zoo.backbones.common.causal.branches import Prefilled
+from zoo.backbones.common.chain_of_thought.reuse import EncodedAudio, equal_rows
 from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.encoder_memory import StreamState
-from zoo.types import SAMPLE_RATE, Frames, Samples, Seconds
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +23,15 @@ class Transcript:
         finished: Whether the model generated a separator or an end token.
         cache: Keys and values (layers, 2, heads, n, head size) of the prompt and of the transcript
             ids that the decoder has processed. None if keys and values are not reused.
-        prompt: Embeddings (n, width) of the prompt.
+        prompt: Embeddings (n, width) of the prompt. None if the next prompt has no position in
+            common with it.
     """
 
     span: tuple[Samples, Samples]
     ids: list[int]
     finished: bool
     cache: Tensor | None
-    prompt: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedAudio:
-    """The audio that was encoded last.
-
-    Attributes:
-        features: Encoder input (F, bins).
-        speech: Speech embeddings (T, width).
-    """
-
-    features: Tensor
-    speech: Tensor
+    prompt: Tensor | None
 
 
 @dataclass(slots=True)
@@ -74,32 +64,20 @@ class ThoughtState(StreamState):
         assert self.span is not None
         return self.span[1] / SAMPLE_RATE
 
-    def unchanged_frames(self, features: Tensor, block: Frames | None) -> Frames:
-        """Number of leading frames in complete blocks that equal those encoded last.
-
-        Args:
-            features: Encoder input (F, bins).
-            block: Number of frames per independent block of the encoder. None: there are none.
-        """
-        if block is None or self.encoded is None:
-            return 0
-        return equal_rows(self.encoded.features, features) // block * block
-
-    def begun(self, prompt: Tensor) -> Tensor | None:
-        """Keys and values of the leading positions that a prompt shares with the last prompt.
+    def begun(self, prompt: Tensor, empty: Tensor) -> Prefilled:
+        """The leading positions of a prompt that the decoder has processed in the last prompt.
 
         The last position is never among them: the decoder computes the scores after it.
 
         Args:
             prompt: Embeddings (n, width).
-
-        Returns:
-            (layers, 2, heads, positions, head size), or None if nothing is reused.
+            empty: Keys and values of no position.
         """
-        if self.transcript is None or self.transcript.cache is None:
-            return None
-        shared = min(equal_rows(self.transcript.prompt, prompt), len(prompt) - 1)
-        return self.transcript.cache[:, :, :, :shared]
+        last = self.transcript
+        if last is None or last.cache is None or last.prompt is None:
+            return Prefilled(empty)
+        shared = min(equal_rows(last.prompt, prompt), len(prompt) - 1)
+        return Prefilled(last.cache[:, :, :, :shared])
 
     def verifiable(self, separator: Sequence[int], limit: int) -> list[int]:
         """Ids to verify in one pass: the draft and the separator without its last id.
@@ -119,7 +97,7 @@ class ThoughtState(StreamState):
         answer: Answer,
         parsed: tuple[list[int], int] | None,
         opening: Tensor | None,
-        prompt: Tensor,
+        prompt: Tensor | None,
     ) -> None:
         """Store a generated transcript of the encoded audio.
 
@@ -129,7 +107,7 @@ class ThoughtState(StreamState):
                 no separator was generated.
             opening: (layers, 2, heads, n, head size) keys and values of the prompt. None stores no
                 keys and values.
-            prompt: Embeddings (n, width) of the prompt.
+            prompt: Embeddings (n, width) of the prompt. None: the next prompt reuses nothing.
         """
         assert self.span is not None
         ids, kept = parsed or (answer.tokens, len(answer.tokens))
@@ -148,10 +126,3 @@ class ThoughtState(StreamState):
         """
         size = len(self.translated)
         return self.draft[size:] if self.draft[:size] == self.translated else []
-
-
-def equal_rows(before: Tensor, now: Tensor) -> int:
-    """Number of leading rows in which two tensors (rows, width) are equal."""
-    size = min(len(before), len(now))
-    differs = (before[:size] != now[:size]).any(dim=1)
-    return int(differs.int().argmax()) if bool(differs.any()) else size
