@@ -11,6 +11,7 @@ from torch import Tensor
 from zoo.devices import pending_work
 from zoo.languages import Language
 from zoo.streaming.session import Session
+from zoo.streaming.spool import SpeechSpool
 from zoo.streaming.stages import StageMeter, measured
 from zoo.types import (
     SAMPLE_RATE,
@@ -83,6 +84,7 @@ class Stream:
         newest: Duration of the newest chunk in seconds.
         stages: Seconds of compute by stage; the streams of a batch share them equally.
         cpu: Seconds of compute in which this thread ran on a CPU, shared in the same way.
+        speech: Keeps the target speech of the outputs.
     """
 
     index: int
@@ -97,6 +99,7 @@ class Stream:
     newest: Seconds = 0.0
     stages: dict[str, Seconds] = field(default_factory=dict)
     cpu: Seconds = 0.0
+    speech: SpeechSpool = field(default_factory=SpeechSpool)
 
     def add_events(self, events: Sequence[StreamEvent]) -> None:
         """Append the events of the newest chunk, whose time is not in ``times`` yet."""
@@ -212,9 +215,8 @@ def advance(
         arrival = stream.received / SAMPLE_RATE
         stream.retract(action.retracted)
         if action.text or action.speech is not None:
-            stream.emissions.append(
-                Emission(action.text, arrival, len(stream.times), action.speech)
-            )
+            speech = None if action.speech is None else stream.speech.add(action.speech)
+            stream.emissions.append(Emission(action.text, arrival, len(stream.times), speech))
         stream.add_events(action.events)
         stream.times.append(ChunkTime(arrival, compute))
         stream.add_compute(meter, cpu, streams=len(live))
