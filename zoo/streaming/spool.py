@@ -36,6 +36,7 @@ class SpeechSpool:
             self._kept += count
             return samples
         if len(self._block) < count and not self._open(max(BLOCK, count)):
+            self._kept = count  # the next file is tried after ten more minutes
             return samples
         place, self._block = self._block[:count], self._block[count:]
         place.copy_(samples)

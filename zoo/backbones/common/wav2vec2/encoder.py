@@ -224,9 +224,13 @@ class StreamingEncoder(nn.Module):
             raise ZooError(
                 "An encoder with left_pad=0 encodes whole signals only; it cannot encode a stream."
             )
+        cache = self.empty_cache()
+        return EncoderState(left=cache.new_zeros(self.config.left_pad), cache=cache)
+
+    def empty_cache(self) -> Tensor:
+        """Create keys and values of no frame, (layers, 2, heads, 0, head size)."""
         config, weight = self.config, self.feature_projection.projection.weight
-        cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
-        return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)
+        return weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
 
     @stage("encoder")
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
@@ -264,7 +268,7 @@ class StreamingEncoder(nn.Module):
         features = self.features(samples)
         size = features.shape[1]
         kept = [state.cache.shape[3] for state in states]
-        cache = joined([state.cache for state in states], size)
+        cache = joined_caches([state.cache for state in states], size)
         past = cache.shape[4] - size
 
         keys = torch.arange(-past, size, device=samples.device)
@@ -507,7 +511,7 @@ class FeedForward(nn.Module):
         return output
 
 
-def joined(caches: Sequence[Tensor], new: Frames) -> Tensor:
+def joined_caches(caches: Sequence[Tensor], new: Frames) -> Tensor:
     """Join the caches of streams, padded on the left, with space for new frames.
 
     Args:

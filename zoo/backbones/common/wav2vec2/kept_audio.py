@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.audio.feature_cache import FeatureCache
-from zoo.backbones.common.batches import pick
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, StreamingEncoder, joined
+from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, StreamingEncoder, joined_caches
 from zoo.backbones.common.wav2vec2.features import KeptWave, final_frames, kept_features
 from zoo.types import Frames, Samples
 
@@ -43,9 +43,8 @@ class KeptAudio:
     @classmethod
     def of(cls, encoder: StreamingEncoder) -> Self:
         """Return the state of a stream without audio."""
-        config, weight = encoder.config, encoder.feature_projection.projection.weight
-        empty = weight.new_zeros(0, config.hidden)
-        cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
+        cache = encoder.empty_cache()
+        empty = cache.new_zeros(0, encoder.config.hidden)
         return cls(FeatureCache(empty), empty, cache)
 
     def fit(self, start: Samples, block: Frames, complete: Frames) -> None:
@@ -86,20 +85,18 @@ def encode_kept(
     # rounded angles depend on the distance from the first frame, which a cache does not have
     reuses = block_chunks is not None and encoder.config.rope_angles == "exact"
     completes = []
-    for stream, wave, frames in zip(streams, waves, features, strict=True):
-        final = min(final_frames(encoder, wave), len(frames))
-        complete = final // block * block if reuses else 0
+    for stream, wave in zip(streams, waves, strict=True):
+        complete = final_frames(encoder, wave) // block * block if reuses else 0
         stream.fit(wave.start, block, complete)
         completes.append(complete)
 
     new = [frames[len(stream.hidden) :] for stream, frames in zip(streams, features, strict=True)]
     live = [index for index, frames in enumerate(new) if len(frames)]
+    outputs = [stream.hidden for stream in streams]
     if live:
         given = pick(streams, live), pick(new, live), pick(completes, live)
-        encoded = dict(zip(live, _encode_new(encoder, *given), strict=True))
-    return [
-        encoded[index] if index in live else stream.hidden for index, stream in enumerate(streams)
-    ]
+        put(outputs, live, _encode_new(encoder, *given))
+    return outputs
 
 
 def _encode_new(
@@ -121,7 +118,7 @@ def _encode_new(
     """
     padded = pad_sequence(list(features), batch_first=True)  # (streams, longest, hidden)
     longest = padded.shape[1]
-    cache = joined([stream.cache for stream in streams], longest)
+    cache = joined_caches([stream.cache for stream in streams], longest)
     past = cache.shape[4] - longest
     visible = torch.stack(
         [
