@@ -8,8 +8,10 @@ and texts only. ``python -m zoo.prepare`` makes ``OUT/prepared-en-<targets>`` of
 overrides; a killed preparation is continued by the same command. Several targets (``--target de
 --target es``) become one corpus, so that the words are timed once. The result is compared with the
 gold word times and alignments: the shares of the target words that are written in the same chunk of
-960 ms, in an earlier or a later one. The chunks begin at the start of the talk. Words of sentences
-that trainings leave out are counted by themselves.
+960 ms, in an earlier or a later one. The chunks begin at the start of the talk. Words that are
+written later than with the gold alignment, but not later than all the source words that determine
+them are known ("as determined": an article waits for the noun that gives its gender), and words of
+sentences that trainings leave out are counted by themselves.
 """
 
 import subprocess
@@ -28,7 +30,8 @@ from zoo.files import write_text
 from zoo.types import SAMPLE_RATE
 
 CHUNK = round(0.96 * SAMPLE_RATE)  # samples
-SAME, EARLIER, LATER, LOST = "same", "earlier", "later", "left out"
+SAME, EARLIER, DETERMINED, LATER, LOST = "same", "earlier", "as determined", "later", "left out"
+SHARES = (SAME, EARLIER, DETERMINED, LATER, LOST)
 
 
 def main() -> None:
@@ -64,10 +67,9 @@ def main() -> None:
             results[f"{target} {split}"] = agreement(prepared, talks, target)
         if given.phonemes:
             write_labelled(given.out / f"labelled-{direction}", split, prepared, talks)
-    names = (SAME, EARLIER, LATER, LOST)
     print_table(
-        ("% of target words", *names),
-        [(name, *(f"{found[one]:.2f}" for one in names)) for name, found in results.items()],
+        ("% of target words", *SHARES),
+        [(name, *(f"{found[one]:.2f}" for one in SHARES)) for name, found in results.items()],
     )
     print_result("prepared", {name: rounded(found) for name, found in results.items()})
 
@@ -143,15 +145,38 @@ def agreement(prepared: Sequence[Talk], gold: Sequence[Talk], target: str) -> di
     counts: Counter[str] = Counter()
     for expected in gold:
         found = talks.get(expected.name)
-        for place, segment in enumerate(expected.segments):
-            other = found.segments[place] if found else None
+        for index, segment in enumerate(expected.segments):
+            other = found.segments[index] if found else None
             chunks = chunks_of(segment, target)
             if other is None or not other.usable:
                 counts[LOST] += len(chunks)
                 continue
-            for mine, right in zip(chunks_of(other, target), chunks, strict=True):
-                counts[SAME if mine == right else EARLIER if mine < right else LATER] += 1
-    return {name: 100 * counts[name] / counts.total() for name in (SAME, EARLIER, LATER, LOST)}
+            known = chunks_of(with_determiners(segment, target), target)
+            for mine, right, latest in zip(chunks_of(other, target), chunks, known, strict=True):
+                counts[place_of(mine, right, latest)] += 1
+    return {name: 100 * counts[name] / counts.total() for name in SHARES}
+
+
+def place_of(chunk: int, gold: int, latest: int) -> str:
+    """Return the name of the share that a target word belongs to.
+
+    Args:
+        chunk: chunk after which the prepared trajectory writes the word.
+        gold: that of the gold alignment.
+        latest: chunk in which the last source word that determines the word ends.
+    """
+    if chunk == gold:
+        return SAME
+    if chunk < gold:
+        return EARLIER
+    return DETERMINED if chunk <= latest else LATER
+
+
+def with_determiners(segment: Segment, target: str) -> Segment:
+    """Return a gold segment whose target words are aligned to all words that determine them."""
+    translation = segment.targets[target]
+    determiners = translation.needs or translation.alignment
+    return replace(segment, targets={target: replace(translation, alignment=determiners)})
 
 
 def chunks_of(segment: Segment, target: str) -> list[int]:

@@ -27,10 +27,20 @@ def test_each_word_is_compared_by_its_chunk(script: ModuleType) -> None:
     found = script.agreement(
         [talk(*(replace(SEGMENT, targets={"de": one}) for one in (later, earlier)))], [gold], "de"
     )
-    assert found == {"same": 75.0, "earlier": 12.5, "later": 12.5, "left out": 0.0}
+    shares = {"same": 75.0, "earlier": 12.5, "as determined": 0.0, "later": 12.5, "left out": 0.0}
+    assert found == shares
     lost = talk(SEGMENT, replace(SEGMENT, usable=False))
     assert script.agreement([lost], [gold], "de")["left out"] == 50.0
     assert script.agreement([], [gold], "de")["left out"] == 100.0
+
+
+def test_a_word_that_waits_for_what_determines_it_is_counted_by_itself(script: ModuleType) -> None:
+    # "B" translates "b" (0.9 s, chunk 0) and is determined by "b c" (1.4 s, chunk 1)
+    gold = replace(TARGET, needs=((0,), (1, 2), (2,), (3,)))
+    prepared = replace(TARGET, alignment=((0,), (1, 2), (2,), (3,)))
+    talks = [talk(replace(SEGMENT, targets={"de": one})) for one in (prepared, gold)]
+    found = script.agreement(talks[:1], talks[1:], "de")
+    assert (found["same"], found["as determined"], found["later"]) == (75.0, 25.0, 0.0)
 
 
 def test_the_form_of_mustc_has_times_and_texts_of_sentences(
