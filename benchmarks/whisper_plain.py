@@ -118,6 +118,6 @@ class PlainWhisper(Backbone):
         """Attention (positions, heads, frames) of the aligning heads, from that of all layers."""
         chosen = [
             layers[layer][0] if heads is None else layers[layer][0, list(heads)]
-            for layer, heads in sorted(self.whisper._heads.items())
+            for layer, heads in sorted(self.whisper.heads.items())
         ]
         return torch.cat(chosen).transpose(0, 1)

@@ -19,6 +19,8 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.cache --unused abc": "error: --unused needs a time such as 12h, 30d or 4w, not 'abc'.",
     "zoo.data.minitalks.corpus --split nope": "invalid choice: 'nope' (choose from 'tst',",
     "zoo.data.minitalks.corpus --talks 0": "error: A corpus needs at least 1 talk, not 0.",
+    "zoo.evaluation.alignment_heads system=infinisst": "error: InfiniSST has no alignment heads;",
+    "zoo.evaluation.alignment_heads system=replay": "error: Replay has no alignment heads; choose",
     "zoo.evaluation.synthesis system=null": "error: Unknown system 'null'; choose one of:",
     "zoo.evaluation.synthesis system=replay": "error: replay has no synthesizer; choose another",
     "zoo.evaluation.synthesis threads=[1]": "error: threads must be a whole number of at least 1,",

@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.alignment import AlignmentConfig, median_filter, z_score, z_score_past
+from zoo.backbones.common.alignment import (
+    AlignmentConfig,
+    EveryHead,
+    median_filter,
+    z_score,
+    z_score_past,
+)
 from zoo.errors import ZooError
 
 OPENING, PREFIX, NEW = 2, 2, 3
@@ -40,6 +46,19 @@ def test_whose_attention_is_a_tokens(query: Any, whole: list[int], cut: list[int
     fed = OPENING + PREFIX + NEW
     assert positions(config.align(rows(fed), opening=OPENING, prefix=PREFIX, new=NEW)) == whole
     assert positions(config.align(rows(fed - 1), opening=OPENING, prefix=PREFIX, new=NEW)) == cut
+
+
+@pytest.mark.parametrize("normalisation", ["none", "z_score", "z_score_past"])
+def test_every_head_is_aligned_by_itself(normalisation: Any) -> None:
+    given = {"opening": OPENING, "prefix": PREFIX, "new": NEW}
+    weights = torch.rand(OPENING + PREFIX + NEW, 3, FRAMES, dtype=torch.double)
+    every = EveryHead(normalisation=normalisation, median_filter=3)
+    assert every.chosen(layers=2, heads=3) == {0: None, 1: None}
+    aligned = every.align(weights, **given)
+    single = AlignmentConfig(normalisation=normalisation, median_filter=3)
+    for head in range(3):
+        expected = single.align(weights[:, head : head + 1], **given)
+        assert torch.equal(aligned[:, head], expected)
 
 
 @pytest.mark.parametrize("query", ["predicting", "own", "mixed"])

@@ -1,5 +1,6 @@
 """Alignment of target tokens with source frames, computed from attention weights."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.errors import ZooError, check_numbers
@@ -163,6 +165,62 @@ class AlignmentConfig:
         if self.query == "own":
             return own_position
         return torch.where(index < prefix, own_position, predicting_position)
+
+
+class HeadAlignment(ABC):
+    """A backbone whose alignment is computed from attention heads of its decoder.
+
+    Attributes:
+        alignment: Choice and processing of the heads.
+        tokenizer: Tokenizer of the target text.
+        heads: The chosen heads by layer. Available after ``align_with``, which ``load`` calls.
+    """
+
+    alignment: AlignmentConfig
+    tokenizer: PreTrainedTokenizerBase
+    heads: Heads
+
+    @property
+    @abstractmethod
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of decoder layers, and of attention heads per layer; needs the network."""
+
+    def align_with(self, alignment: AlignmentConfig) -> None:
+        """Use these heads from now on.
+
+        Raises ZooError if the decoder lacks a configured layer or head.
+        """
+        layers, heads = self.attention_shape
+        self.heads = alignment.chosen(layers=layers, heads=heads)
+        self.alignment = alignment
+
+
+@dataclass(frozen=True)
+class EveryHead(AlignmentConfig):
+    """Each head of each layer by itself: alignments are (prefix + new, heads, frames).
+
+    The heads are in the order of the layers. Layer, heads and average are not used.
+    """
+
+    def chosen(self, *, layers: int, heads: int) -> Heads:
+        """Return all heads of all layers."""
+        return dict.fromkeys(range(layers))
+
+    def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
+        """Align the tokens of a text by each head.
+
+        Args:
+            rows: (positions, heads, frames) attention weights.
+            opening: Number of positions before the text.
+            prefix: Number of kept tokens.
+            new: Number of new tokens.
+
+        Returns:
+            (prefix + new, heads, frames) weights, at least float32.
+        """
+        given = {"opening": opening, "prefix": prefix, "new": new}
+        single = [AlignmentConfig.align(self, head, **given) for head in rows.split(1, dim=1)]
+        return torch.stack(single, dim=1)
 
 
 def z_score(rows: Tensor) -> Tensor:

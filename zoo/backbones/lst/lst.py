@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from zoo.backbones.common.alignment import AlignmentConfig, Heads
+from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.static_steps import Capture
@@ -55,7 +55,7 @@ def _given(**arguments: object) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-class LST(SpeechLLM):
+class LST(HeadAlignment, SpeechLLM):
     """Offline speech translation model: speech encoder, adapter and causal language model.
 
     The decoder receives instruction, speech embeddings and translation as one turn. The decoder's
@@ -63,7 +63,6 @@ class LST(SpeechLLM):
     embedding stands for 80 ms (1280 samples).
 
     Attributes:
-        heads: Attention heads of the decoder that compute the alignment, by layer index.
         vocabularies: Word boundaries of the tokenizer's tokens, for each kind of text unit.
     """
 
@@ -73,7 +72,6 @@ class LST(SpeechLLM):
     weights_key = "name"
     trains_on = ExcerptConfig
 
-    heads: Heads
     vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
@@ -174,11 +172,14 @@ class LST(SpeechLLM):
         if self.checkpoint is not None:
             self._take_description(local_folder(self.checkpoint))
         super().load()
-        config = self.decoder.config
         self.vocabularies = vocabularies(self.tokenizer)
-        self.heads = self.alignment.chosen(
-            layers=config.num_hidden_layers, heads=config.num_attention_heads
-        )
+        self.align_with(self.alignment)
+
+    @property
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of decoder layers, and of attention heads per layer."""
+        config = self.decoder.config
+        return config.num_hidden_layers, config.num_attention_heads
 
     def _take_description(self, folder: Path) -> None:
         """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.alignment import AlignmentConfig, Heads
+from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
@@ -55,7 +55,7 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task
 GREEDY = SearchConfig()
 
 
-class ChainOfThought(Backbone):
+class ChainOfThought(HeadAlignment, Backbone):
     """A speech LLM that generates a transcript, a separator and a translation in one answer.
 
     The network is one Transformers model with an audio encoder, a projector and a causal LM. A
@@ -73,7 +73,6 @@ class ChainOfThought(Backbone):
         never: Token ids that are never generated.
         ends: Token ids that end an answer: the end of the template, and the end tokens of the
             model's generation configuration.
-        heads: Attention heads of the decoder that align target tokens with speech.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
@@ -89,7 +88,6 @@ class ChainOfThought(Backbone):
     prompt: Prompt
     never: list[int]
     ends: list[int]
-    heads: Heads
 
     def __init__(
         self,
@@ -263,10 +261,13 @@ class ChainOfThought(Backbone):
                 f"The search suppresses tokens of the separator {self.template.separator!r}, so no "
                 f"transcript could end; change search.suppress, now {list(self.search.suppress)}."
             )
+        self.align_with(self.alignment)
+
+    @property
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of decoder layers, and of attention heads per layer."""
         config = self.decoder.model.config
-        self.heads = self.alignment.chosen(
-            layers=config.num_hidden_layers, heads=config.num_attention_heads
-        )
+        return config.num_hidden_layers, config.num_attention_heads
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""

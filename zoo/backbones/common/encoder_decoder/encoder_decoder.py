@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, dtype_named
-from zoo.backbones.common.alignment import AlignmentConfig, Heads
+from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.continuation import Answer, Context
@@ -36,7 +36,7 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
 
 
-class EncoderDecoder(Backbone):
+class EncoderDecoder(HeadAlignment, Backbone):
     """Base class of encoder-decoders whose cross-attention aligns target tokens with frames.
 
     ``build`` must set ``decoder``, ``tokenizer`` and ``end``. It may fill ``never`` and
@@ -57,7 +57,6 @@ class EncoderDecoder(Backbone):
     spectrogram: Spectrogram
     tokenizer: PreTrainedTokenizerBase
     end: int
-    _heads: Heads
     _vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
@@ -146,10 +145,15 @@ class EncoderDecoder(Backbone):
         """
         self.build()
         self.eval()
-        self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
+        self.align_with(self.alignment)
         self._vocabularies = vocabularies(self.tokenizer)
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
+
+    @property
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of decoder layers, and of attention heads per layer."""
+        return self.decoder.depth, self.decoder.heads
 
     def open(self, session: Session) -> StreamState:
         """Create the empty state of a new stream.
@@ -247,7 +251,7 @@ class EncoderDecoder(Backbone):
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         alignment = self.alignment if Capability.ALIGNMENT in needs else None
-        heads = self._heads if alignment else {}
+        heads = self.heads if alignment else {}
         with_states = Capability.SPEECH in needs
         branches = EncoderDecoderBranches(
             self.decoder,
