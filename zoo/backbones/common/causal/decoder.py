@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import torch
@@ -57,9 +58,11 @@ class Recorder:
         if layer not in self.heads:
             return
         chosen = self.heads[layer]
-        heads = range(query.shape[1]) if chosen is None else list(chosen)
-        heads_per_key = query.shape[1] // key.shape[1]
-        key_heads = [head // heads_per_key for head in heads]
+        heads, key_heads = head_indices(
+            tuple(range(query.shape[1]) if chosen is None else chosen),
+            query.shape[1] // key.shape[1],
+            query.device,
+        )
         scores = query[:, heads, -self.rows :] @ key[:, key_heads].mT * scaling
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         if mask is not None:
@@ -69,6 +72,24 @@ class Recorder:
     def weights(self) -> Tensor:
         """Return all recorded weights, (batch, rows, heads of all recorded layers, keys)."""
         return torch.cat(self.recorded, dim=2)
+
+
+@cache
+def head_indices(
+    heads: tuple[int, ...], heads_per_key: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return query heads, and the key head of each of them, as indices.
+
+    They are kept, because a CUDA graph cannot contain their copy from the host.
+
+    Args:
+        heads: Query heads.
+        heads_per_key: Number of query heads that share a key head.
+        device: Device of the indices.
+    """
+    with torch.inference_mode(False):
+        indices = torch.tensor(heads, device=device)
+        return indices, indices // heads_per_key
 
 
 def grouped_attention(
