@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from zoo.backbones.common.causal.decoder import rotary_of
-from zoo.backbones.common.causal.static_steps import StaticSteps
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.backbones.common.wav2vec2.encoder import (
     CHUNK_FRAMES,
     CHUNK_SAMPLES,

@@ -42,8 +42,8 @@ from harness import (
     weight_bytes,
 )
 from zoo.backbones.common.causal.branches import CausalBranches
-from zoo.backbones.common.causal.static_steps import StaticSteps
 from zoo.backbones.common.speech_llm.prompt import Template
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.infinisst import infinisst as network
 from zoo.backbones.infinisst.infinisst import InfiniSST

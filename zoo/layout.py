@@ -97,6 +97,20 @@ def state_of(weight: Tensor) -> tuple[Any, ...]:
     return weight.data_ptr(), version, weight.dtype, weight.device
 
 
+def weight_state(network: nn.Module) -> list[tuple[Any, ...]]:
+    """Identify the values of all weights.
+
+    ``parameters()`` composes the name of every weight, which takes longer than a small decoding
+    step.
+    """
+    found, modules = [], [network]
+    while modules:
+        module = modules.pop()
+        found += [state_of(weight) for weight in module._parameters.values() if weight is not None]
+        modules += [child for child in module._modules.values() if child is not None]
+    return found
+
+
 class PackedWeight:
     """A copy of a weight in the layout of oneDNN's products.
 

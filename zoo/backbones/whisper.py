@@ -33,6 +33,7 @@ from zoo.backbones.common.pretrained.loading import (
     run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
@@ -92,6 +93,7 @@ class Whisper(EncoderDecoder):
         pad_to_30_seconds: bool = True,
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
         max_tokens: int = 200,
         prompt_tokens: int = 0,
         no_speech: float = 0.6,
@@ -109,6 +111,8 @@ class Whisper(EncoderDecoder):
                 file lists no alignment heads, heads=null selects all heads of the upper half of the
                 decoder's layers, as in OpenAI's code.
             search: Settings of greedy or beam search.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             max_tokens: Largest number of new token ids per answer, the end included.
             prompt_tokens: Largest number of the newest dropped target tokens that precede the
                 opening as a prompt, after ``<|startofprev|>`` (the condition on previous text of
@@ -123,7 +127,13 @@ class Whisper(EncoderDecoder):
         Raises:
             ZooError: If a number is out of range or ``dtype`` is unknown.
         """
-        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        super().__init__(
+            alignment=alignment,
+            search=search,
+            capture=capture,
+            max_tokens=max_tokens,
+            dtype=dtype,
+        )
         check_numbers("Whisper", least=0, most=223, prompt_tokens=prompt_tokens)
         check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
         self.name = name

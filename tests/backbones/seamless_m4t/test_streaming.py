@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from tests.backbones.seamless_m4t.conftest import Load, noise
+from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
@@ -63,3 +65,38 @@ def test_what_the_end_of_a_text_needs_goes_with_the_write(load: Load) -> None:
         streaming_system.step([session], [SpeechChunk(part)])
         assert session.backbone_state.branch is None
     assert session.prefix_ids.numel()
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_static_steps_synthesise_the_same_speech(
+    load: Load, monkeypatch: pytest.MonkeyPatch, beams: int
+) -> None:
+    """Of text and of units, and all searches have the static memory."""
+    held: list[bool] = []
+    holds = StaticSteps.holds
+
+    def counted(self: StaticSteps, cache: KeyValueCache) -> bool:
+        held.append(holds(self, cache))
+        return held[-1]
+
+    def streamed(capture: str) -> list[Instance]:
+        backbone = load(search=SearchConfig(beams=beams), capture=capture, max_units=20)
+        streaming_system = system(backbone)
+        sources = [
+            Source(f"{i}", noise(n, i).split(streaming_system.chunk_samples))
+            for i, n in enumerate((300, 150))
+        ]
+        done = list(simulate(streaming_system, sources, batch_size=2))
+        for steps in (backbone.steps, backbone.speaker.steps):
+            assert bool(steps._steps) == (capture == "static")
+        return sorted(done, key=lambda instance: instance.index)
+
+    expected = streamed("off")
+    monkeypatch.setattr(StaticSteps, "holds", counted)
+    found = streamed("static")
+    assert all(held)
+    for one, other in zip(found, expected, strict=True):
+        assert (one.text, one.delays) == (other.text, other.delays)
+        for ours, theirs in zip(one.speech, other.speech, strict=True):
+            torch.testing.assert_close(ours.samples, theirs.samples, rtol=0, atol=1e-5)
+    assert sum(len(speech.samples) > 0 for one in found for speech in one.speech) > 2

@@ -24,14 +24,24 @@ class LayerCache(NamedTuple):
     """Views of one layer of a ``KeyValueCache``, with room for new positions.
 
     Attributes:
-        new: (2, streams, heads, new, head size) keys and values of the new positions.
+        written: (2, streams, heads, new, head size) keys and values of the new positions; with
+            ``places`` those of all positions.
         keys: (streams, heads, length + new, head size).
         values: (streams, heads, length + new, head size).
+        places: (new,) the new positions. None: the last ones.
     """
 
-    new: Tensor
+    written: Tensor
     keys: Tensor
     values: Tensor
+    places: Tensor | None = None
+
+    def write(self, new: Tensor) -> None:
+        """Write the keys and values (2, streams, heads, new, head size) of the new positions."""
+        if self.places is None:
+            self.written.copy_(new)
+        else:
+            self.written.index_copy_(3, self.places, new)
 
 
 class KeyValueCache:
@@ -75,7 +85,7 @@ class KeyValueCache:
         values[:, :, self.length :] = value
         return keys, values
 
-    def layers(self, new: int) -> list["LayerCache"]:
+    def layers(self, new: int) -> list[LayerCache]:
         """Return the views of all layers for ``new`` more positions, first to last.
 
         The cache is enlarged if they do not fit; ``length`` is unchanged.

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.causal.static_steps import Capture
 from zoo.backbones.common.continuation import Answer, Context
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.text.vocabulary import SPACES
 from zoo.backbones.common.wav2vec2.adapter import MERGED
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks

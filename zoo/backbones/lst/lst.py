@@ -16,7 +16,6 @@ from torch.nn.utils.rnn import pad_sequence
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.causal.static_steps import Capture
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
@@ -32,6 +31,7 @@ from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.speech_llm.data import Batch
 from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple

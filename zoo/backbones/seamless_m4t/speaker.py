@@ -19,6 +19,7 @@ from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
 from zoo.backbones.common.search import SearchConfig, search
+from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
@@ -49,6 +50,7 @@ class UnitSpeaker(nn.Module):
         voice: int,
         max_units: int,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
     ) -> None:
         """Combine a text-to-unit model and a vocoder.
 
@@ -60,6 +62,7 @@ class UnitSpeaker(nn.Module):
             max_units: Largest number of units generated for a text. ``Units.truncated`` marks texts
                 that reach the limit.
             search: Settings of the search that generates units.
+            capture: Which steps of the text-to-unit decoder are static; see ``StaticSteps``.
 
         Raises:
             ZooError: If ``max_units`` is less than 1, the vocoder has no such voice, or the vocoder
@@ -72,6 +75,7 @@ class UnitSpeaker(nn.Module):
         self.voice = voice
         self.max_units = max_units
         self.search = search
+        self.steps = StaticSteps(capture)
         self.unit_samples: Samples = prod(self.vocoder.config.upsample_rates)
         self._check()
 
@@ -171,6 +175,7 @@ class UnitSpeaker(nn.Module):
             self._encode(states),
             prompts,
             heads=dict.fromkeys(layers),
+            steps=self.steps,
         )
         answers = search(
             texts,

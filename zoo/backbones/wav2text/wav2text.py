@@ -21,6 +21,7 @@ from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import (
     at_least_float32,
     gradients_if_trained,
@@ -100,6 +101,7 @@ class Wav2Text(EncoderDecoder):
         encoder_weights: str | None = None,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
@@ -116,6 +118,8 @@ class Wav2Text(EncoderDecoder):
                 ``load_encoder`` documents the accepted names.
             search: Beam search options of an answer.
             alignment: Cross-attention that aligns target tokens with memory frames.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             max_tokens: Maximum number of new token ids in an answer, end id included.
             dtype: Data type of weights and activations.
 
@@ -123,7 +127,13 @@ class Wav2Text(EncoderDecoder):
             ZooError: Neither tokenizer nor checkpoint is given, ``block_chunks`` or ``max_tokens``
                 is below 1, or the decoder fields or the data type are unknown.
         """
-        super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
+        super().__init__(
+            alignment=alignment,
+            search=search,
+            capture=capture,
+            max_tokens=max_tokens,
+            dtype=dtype,
+        )
         if tokenizer is None and checkpoint is None:
             raise ZooError(
                 "Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint."

@@ -1,7 +1,7 @@
 """Steps of fixed shapes, with and without a graph, equal plain steps; failures fall back."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,47 +9,16 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from tests.backbones.common.causal.networks import network
-from zoo.backbones.common.causal import static_steps
+from tests.backbones.common.causal.networks import MODELS, network
+from tests.backbones.common.graphs import Graphs, refused, stale, without_host
+from zoo.backbones.common import static_steps
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.static_steps import CHECKED, StaticSteps, Stepped
+from zoo.backbones.common.static_steps import CHECKED, StaticSteps
 from zoo.errors import ZooError
 
 BEAMS = 3
 STEPS = 40
 HEADS = {0: [1, 3], 1: None}
-
-
-class Graphs:
-    """Captures as CUDA graphs do: a replay computes from the same tensors into the same ones."""
-
-    def __init__(self) -> None:
-        self.captured = 0
-        self.replayed = 0
-
-    def __call__(self, compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
-        self.captured += 1
-        outputs = compute()
-
-        def replay() -> Stepped:
-            self.replayed += 1
-            hidden, weights = compute()
-            outputs.hidden.copy_(hidden)
-            if outputs.weights is not None and weights is not None:
-                outputs.weights.copy_(weights)
-            return outputs
-
-        return replay
-
-
-def stale(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
-    """Capture a graph that does not depend on its inputs."""
-    outputs = compute()
-    return lambda: outputs
-
-
-def refused(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
-    raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
 
 
 @pytest.fixture(autouse=True)
@@ -101,12 +70,11 @@ def test_all_searches_use_the_same_memory_and_no_old_contents() -> None:
     model, steps = network("llama"), StaticSteps("static")
     expected = searched(model, None)
     first = searched(model, steps)
-    memory = steps._memory
-    assert memory is not None
+    [memory] = steps._memories.values()
     with torch.inference_mode():
         memory.fill_(torch.nan)
     assert_equal(searched(model, steps), expected)
-    assert steps._memory is memory
+    assert [kept is memory for kept in steps._memories.values()] == [True]
     assert_equal(first, expected)  # nothing that was read of the first search is a view
 
 
@@ -136,6 +104,15 @@ def test_graphs_are_captured_once_per_shape_and_compared_at_first() -> None:
     assert all(step.replays > CHECKED for step in list(steps._steps.values())[-2:])
 
 
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("heads", [None, HEADS], ids=["plain", "recorded"])
+def test_a_step_copies_nothing_between_host_and_gpu(kind: str, heads: Any) -> None:
+    model = network(kind)
+    steps = StaticSteps("auto", capturer=without_host)
+    assert_equal(searched(model, steps, heads=heads), searched(model, None, heads=heads))
+    assert steps.capture == "auto"
+
+
 def test_graphs_of_moved_weights_are_captured_again() -> None:
     model, graphs = network("llama"), Graphs()
     steps = StaticSteps("auto", capturer=graphs)
@@ -148,6 +125,20 @@ def test_graphs_of_moved_weights_are_captured_again() -> None:
             weight.data = fresh.get_parameter(name).data.mul(0.5)
     assert_equal(searched(model, steps), searched(model, None))
     assert graphs.captured > before
+
+
+@pytest.mark.parametrize("capture", ["static", "auto"])
+def test_biases_that_a_training_changes_are_not_kept(capture: Any) -> None:
+    """Biases are joined by a copy, so their addresses stay the same."""
+    model = network("qwen2")
+    steps = StaticSteps(capture, capturer=Graphs())
+    searched(model, steps)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "bias" in name:
+                weight.mul_(-2)
+    assert_equal(searched(model, steps), searched(model, None))
+    assert steps.capture == capture
 
 
 @pytest.mark.parametrize(
@@ -168,7 +159,7 @@ def test_a_wrong_or_refused_graph_is_given_up(capturer: Any, reason: str) -> Non
 def test_auto_changes_nothing_without_a_gpu() -> None:
     model, steps = network("llama"), StaticSteps("auto")
     found = searched(model, steps)
-    assert steps._memory is None
+    assert not steps._memories
     assert all(torch.equal(*pair) for pair in zip(found, searched(model, None), strict=True))
 
 

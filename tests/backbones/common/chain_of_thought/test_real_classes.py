@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from tests.backbones.common.chain_of_thought.test_training import PIECES
+from tests.backbones.common.graphs import without_host
 from tests.backbones.phi4_multimodal.tiny import CONFIG
 from tests.fixtures.seeds import assert_until
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
 from zoo.backbones.common.lora import LoraConfig
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
@@ -142,7 +144,9 @@ def random(
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", [phi, qwen])
-@pytest.mark.parametrize(("fast", "capture"), [(True, "off"), (False, "off"), (True, "static")])
+@pytest.mark.parametrize(
+    ("fast", "capture"), [(True, "off"), (False, "off"), (True, "static"), (True, "auto")]
+)
 def test_streams_as_the_class_would(
     kind: Callable[..., ChainOfThought],
     fast: bool,
@@ -154,6 +158,8 @@ def test_streams_as_the_class_would(
 
     def answers_have_two_lengths(seed: int) -> bool:
         backbone = random(kind, tmp_path, seed=seed, draft=fast, reuse=fast, capture=capture)
+        if capture == "auto":
+            backbone.steps = StaticSteps("auto", capturer=without_host)
         separator, end = backbone.prompt.separator, backbone.prompt.end
         assert len(separator) == 1
         session = live(backbone, seconds=1.28, prefix=prefix)
@@ -177,6 +183,7 @@ def test_streams_as_the_class_would(
                 second.alignment, rows.to(second.alignment), rtol=0, atol=1e-5
             )
             lengths |= {len(transcript), len(translation)}
+        assert backbone.steps.capture == capture
         return len(lengths) > 1
 
     assert_until(answers_have_two_lengths)

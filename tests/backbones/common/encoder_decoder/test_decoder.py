@@ -32,6 +32,7 @@ def feed(
         visible = torch.arange(first + size) <= places[..., None]
         inputs = torch.tensor(ids[first : first + size]).expand(len(memories), -1)
         outputs.append(decoder(inputs, places, visible, **state))
+        state["cache"].length += size
         first += size
     return tuple(torch.cat(parts, dim=1) for parts in zip(*outputs, strict=True))
 

@@ -8,9 +8,9 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.static_steps import StaticSteps
 from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.types import Hypothesis
 
 

@@ -12,7 +12,14 @@ from transformers import PreTrainedModel
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache, added_mask
 from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.causal.layers import fast_layers
-from zoo.backbones.common.causal.static_steps import StaticSteps, Stepped
+from zoo.backbones.common.static_steps import (
+    Computation,
+    PlacedCache,
+    StaticSteps,
+    StepInputs,
+    Stepped,
+    recorded_heads,
+)
 from zoo.backbones.common.step_records import StepRecords
 from zoo.streaming.stages import stage
 
@@ -82,8 +89,9 @@ def batched(
     if steps is None:
         cache = KeyValueCache(like.new_empty(shape))
     else:
-        cache = steps.cache(decoder, shape, like)
-        cache.data[..., length:, :] = 0  # a static step multiplies all positions
+        cache = steps.cache(decoder.model, shape, like)
+        if steps.holds(cache):
+            cache.data[..., length:, :] = 0  # a static step multiplies all positions
     for row, text in enumerate(texts):
         padding = length - text.kept
         # Uninitialised memory may hold NaN, and 0 x NaN is NaN
@@ -124,17 +132,18 @@ class CausalBranches(Branches):
         """
         self.decoder = decoder
         self._layers = fast_layers(decoder)
-        if self._layers is None or (steps is not None and not steps.apply_to(prompts[0].device)):
+        if self._layers is None:
             steps = None
-        self._steps = steps
         self.heads = heads
         self.recorded = recorded
         self._attention = StepRecords()
         lengths = [len(prompt) for prompt in prompts]
         new = max(lengths)
         drafted = max(len(draft) for draft in drafts) if drafts else 0
+        cache = batched(texts, new + drafted, decoder=decoder, steps=steps)
+        self._steps = steps if steps is not None and steps.holds(cache) else None
         super().__init__(
-            batched(texts, new + drafted, decoder=decoder, steps=self._steps),
+            cache,
             lengths,
             device=prompts[0].device,
             cached=[text.kept for text in texts],
@@ -199,9 +208,27 @@ class CausalBranches(Branches):
             stepped = plain()
         else:
             stepped = self._steps.step(
-                self.decoder, self._cache, ids, positions, visible, self.heads, plain
+                self._cache,
+                ids,
+                positions,
+                visible,
+                kind=recorded_heads(self.heads),
+                prepare=self._computation,
+                plain=plain,
             )
         return self._append(stepped, ids.shape[1])
+
+    def _computation(self, live: int, beams: int, keys: int) -> Computation:
+        """Return the decoder's computation for one shape; see ``static_steps.Prepare``."""
+        layers, embed, heads = self._layers, self.decoder.get_input_embeddings(), self.heads
+        assert layers is not None  # otherwise no step is static
+
+        def compute(inputs: StepInputs, cache: PlacedCache) -> Stepped:
+            recorder = None if heads is None else Recorder(heads, beams)
+            hidden = layers(embed(inputs.ids), inputs.positions, inputs.mask, cache, recorder)
+            return Stepped(hidden, None if recorder is None else recorder.weights())
+
+        return compute
 
     def _append(self, stepped: Stepped, new: int) -> Tensor:
         """Count new positions of the cache, keep their attention and return their states."""

@@ -25,7 +25,7 @@ from zoo.layout import (
     can_pack,
     fits,
     joined,
-    state_of,
+    weight_state,
 )
 
 KINDS = {  # layers that differ only in the names and the number of their products
@@ -69,20 +69,6 @@ def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
         vars(network)[KEPT] = kept
     arrange_linear(backbone, packed=[linear for layer in kept.layers for linear in layer.packed])
     kept.state = weight_state(network)
-
-
-def weight_state(network: nn.Module) -> list[tuple[Any, ...]]:
-    """Identify the values of all weights.
-
-    ``parameters()`` composes the name of every weight, which takes longer than a small decoding
-    step.
-    """
-    found, modules = [], [network]
-    while modules:
-        module = modules.pop()
-        found += [state_of(weight) for weight in module._parameters.values() if weight is not None]
-        modules += [child for child in module._modules.values() if child is not None]
-    return found
 
 
 class FastLayers:

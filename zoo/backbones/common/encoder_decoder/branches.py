@@ -12,6 +12,14 @@ from torch import Tensor
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.static_steps import (
+    Computation,
+    PlacedCache,
+    StaticSteps,
+    StepInputs,
+    Stepped,
+    recorded_heads,
+)
 from zoo.backbones.common.step_records import StepRecords
 from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.streaming.stages import stage
@@ -33,6 +41,7 @@ class EncoderDecoderBranches(Branches):
         heads: Heads,
         states: bool = False,
         drafts: Sequence[list[int]] | None = None,
+        steps: StaticSteps | None = None,
     ) -> None:
         """Run the decoder over the prompts and drafts.
 
@@ -46,6 +55,7 @@ class EncoderDecoderBranches(Branches):
             states: Whether the hidden states of the decoder are kept.
             drafts: Ids that may follow each prompt, which a search accepts or rejects. None: no
                 drafts.
+            steps: Static memory and captured steps of the decoder. None: every step is a plain one.
         """
         self.decoder = decoder
         self._keep_states = states
@@ -54,22 +64,26 @@ class EncoderDecoderBranches(Branches):
         self._attention = StepRecords()  # (streams, new, heads, frames)
         self._states = StepRecords()  # (streams, new, width)
         device = memories[0].device
+        self._layers = decoder.prepare(heads)  # may move weights, to whose addresses steps refer
+        drafted = max(len(draft) for draft in drafts) if drafts else 0
+        cache = decoder.cache(streams=len(prompts), room=max(self._lengths) + drafted, steps=steps)
         super().__init__(
-            decoder.cache(streams=len(prompts), room=max(self._lengths)),
+            cache,
             self._lengths,
             device=device,
             max_positions=decoder.room,
             drafts=drafts,
         )
 
-        self._memory = decoder.project_memories(memories)
+        self._steps = steps if steps is not None and steps.holds(cache) else None
+        self._memory = decoder.project_memories(memories, self._steps)
         self._live_memory = self._memory
-        self._layers = decoder.prepare(heads)
+        self._kind = recorded_heads(heads), self._memory.keys[0].shape[2]
         ids = torch.zeros(self._positions.shape, dtype=torch.long, device=device)
         for stream, (prompt, draft) in enumerate(zip(prompts, self.drafts, strict=True)):
             row = torch.tensor([*prompt, *draft], device=device)
             ids[stream, self.prefix - len(prompt) :][: len(row)] = row
-        hidden = self._feed(ids, self._positions, self._prompt_mask())
+        hidden = self._append(self._plain(ids, self._positions, self._prompt_mask()))
         self._prompt_states = hidden[:, : self.prefix]
         self._begin(hidden)
 
@@ -162,8 +176,22 @@ class EncoderDecoderBranches(Branches):
         self._live_memory = self._memory.first(len(places))
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
-        hidden: Tensor
-        hidden, attention = self.decoder(
+        if self._steps is None:
+            return self._append(self._plain(ids, positions, visible))
+        stepped = self._steps.step(
+            self._cache,
+            ids,
+            positions,
+            visible,
+            kind=self._kind,
+            prepare=self._computation,
+            plain=lambda: self._plain(ids, positions, visible),
+        )
+        return self._append(stepped)
+
+    def _plain(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Stepped:
+        """Run the decoder without static shapes; for the arguments see ``_feed``."""
+        stepped: Stepped = self.decoder(
             ids,
             positions,
             visible,
@@ -171,10 +199,34 @@ class EncoderDecoderBranches(Branches):
             memory=self._live_memory,
             layers=self._layers,
         )
-        self._attention.append(attention, self.live)
+        return stepped
+
+    def _append(self, stepped: Stepped) -> Tensor:
+        """Count new positions of the cache, keep what is recorded, and return their states."""
+        assert stepped.weights is not None
+        self._attention.append(stepped.weights[..., : max(self._frames)], self.live)
         if self._keep_states:
-            self._states.append(hidden, self.live)
-        return hidden
+            self._states.append(stepped.hidden, self.live)
+        self._cache.length += stepped.hidden.shape[1]
+        return stepped.hidden
+
+    def _computation(self, live: int, beams: int, keys: int) -> Computation:
+        """Return the decoder's computation for one shape; see ``static_steps.Prepare``."""
+        decoder, memory, layers = self.decoder, self._live_memory, self._layers
+        table = decoder.position_table(keys)
+
+        def compute(inputs: StepInputs, cache: PlacedCache) -> Stepped:
+            return decoder.run(
+                inputs.ids,
+                inputs.positions,
+                inputs.mask,
+                table=table,
+                cache=cache,
+                memory=memory,
+                layers=layers,
+            )
+
+        return compute
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.decoder.head(hidden)

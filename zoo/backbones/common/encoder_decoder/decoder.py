@@ -6,7 +6,7 @@ because a batch contains streams of different lengths and several beams share on
 The alignment needs the attention weights of a few heads only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
-from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
+from zoo.backbones.common.encoder_decoder.layers import (
+    FAMILIES,
+    DecoderLayer,
+    Memory,
+)
+from zoo.backbones.common.static_steps import StaticSteps, Stepped, rounded_up
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.errors import ZooError
 
@@ -73,17 +78,30 @@ class Decoder(nn.Module):
             return int(self.module.pos_emb.length)
         return int(self.module.embed_positions.weight.shape[0])
 
-    def cache(self, *, streams: int, room: int) -> KeyValueCache:
-        """Create an empty key-value cache with space for ``room`` positions per stream."""
-        size = self.width // self.heads
-        shape = (self.depth, 2, streams, self.heads, room + ROOM, size)
-        return KeyValueCache(self.head.weight.new_zeros(shape))
+    def cache(self, *, streams: int, room: int, steps: StaticSteps | None = None) -> KeyValueCache:
+        """Create an empty key-value cache.
 
-    def project_memories(self, memories: Sequence[Tensor]) -> Memory:
+        Args:
+            streams: Number of streams.
+            room: Number of positions per stream for which there is space.
+            steps: Provides the memory of static steps. None: the cache gets memory of its own.
+        """
+        shape = self._cache_shape(streams, room + ROOM)
+        if steps is None:
+            return KeyValueCache(self.head.weight.new_zeros(shape))
+        cache = steps.cache(self, shape, self.head.weight)
+        cache.data.zero_()  # a static step multiplies all positions, and 0 x NaN is NaN
+        return cache
+
+    def project_memories(
+        self, memories: Sequence[Tensor], steps: StaticSteps | None = None
+    ) -> Memory:
         """Compute the cross-attention keys and values of all layers.
 
         Args:
             memories: (frames, width) encoder output of each stream.
+            steps: Static steps that hold the cache of the search, and provide static memory. None:
+                the keys and values get memory of their own.
         """
         lengths = torch.tensor([len(memory) for memory in memories], device=memories[0].device)
         padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(
@@ -91,11 +109,46 @@ class Decoder(nn.Module):
         )
         visible = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
         attentions = [getattr(layer, self.family.cross) for layer in self.layers]
-        return Memory(
-            keys=[self._split(attention.k_proj(padded)) for attention in attentions],
-            values=[self._split(attention.v_proj(padded)) for attention in attentions],
-            mask=None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype),
+        mask = None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype)
+        projected = (
+            (self._split(attention.k_proj(padded)), self._split(attention.v_proj(padded)))
+            for attention in attentions
         )
+        if steps is None:
+            keys, values = zip(*projected, strict=True)
+            return Memory(keys, values, mask)
+        return self._in_static_memory(projected, mask, visible.shape, steps)
+
+    def _in_static_memory(
+        self,
+        projected: Iterable[tuple[Tensor, Tensor]],
+        mask: Tensor | None,
+        shape: Sequence[int],
+        steps: StaticSteps,
+    ) -> Memory:
+        """Write cross-attention keys and values to static memory of a rounded number of frames.
+
+        Args:
+            projected: Keys and values (streams, heads, frames, head size) of each layer.
+            mask: Mask of the frames; see ``Memory``.
+            shape: Number of streams and of frames.
+            steps: Provides the memory.
+
+        Returns:
+            Views of the memory, with a mask that excludes the added frames.
+        """
+        streams, frames = shape
+        room, like = rounded_up(frames), self.head.weight
+        data = steps.memory("source", self._cache_shape(streams, room), like)[..., :room, :]
+        data[..., frames:, :] = 0  # the contents are multiplied by 0, and 0 x NaN is NaN
+        for layer, (key, value) in zip(data, projected, strict=True):
+            layer[0, :, :, :frames] = key
+            layer[1, :, :, :frames] = value
+        masks = steps.memory("source mask", (1, 1, streams, 1, room, 1), like)
+        static_mask = masks[0, 0, :, :, None, :room, 0]  # (streams, 1, 1, room)
+        static_mask[..., :frames] = 0 if mask is None else mask
+        static_mask[..., frames:] = -torch.inf
+        return Memory(keys=list(data[:, 0]), values=list(data[:, 1]), mask=static_mask)
 
     def prepare(self, heads: Heads) -> list[DecoderLayer]:
         """Return the layers with their present weights, for the steps of one search.
@@ -118,34 +171,59 @@ class Decoder(nn.Module):
         cache: KeyValueCache,
         memory: Memory,
         layers: Sequence[DecoderLayer],
-    ) -> tuple[Tensor, Tensor]:
-        """Run the decoder over new tokens and append their keys and values to the cache.
+    ) -> Stepped:
+        """Run the decoder over new tokens and write their keys and values to the cache.
 
         Args:
             ids: (streams, new) token ids.
             positions: (streams, new) position of each token in its text.
             visible: (streams, new, cached + new) bool self-attention mask of the new tokens.
-            cache: Self-attention keys and values; written in place.
+            cache: Self-attention keys and values; written in place, its ``length`` is unchanged.
             memory: Cross-attention keys and values.
             layers: Result of ``prepare``.
 
         Returns:
             Hidden states (streams, new, width), and attention weights (streams, new, heads, frames)
-            whose heads are ordered by layer.
+            whose heads are ordered by layer; without recorded heads, weights of 0 frames.
         """
-        new = ids.shape[1]
-        hidden = self._embed(ids, positions, room=cache.length + new)
-        mask = added_mask(visible[:, None], hidden.dtype)
+        mask = added_mask(visible[:, None], cache.data.dtype)
+        table = self.position_table(cache.length + ids.shape[1])
+        return self.run(
+            ids, positions, mask, table=table, cache=cache, memory=memory, layers=layers
+        )
+
+    def run(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        mask: Tensor,
+        *,
+        table: Tensor | None,
+        cache: KeyValueCache,
+        memory: Memory,
+        layers: Sequence[DecoderLayer],
+    ) -> Stepped:
+        """Run the decoder with a prepared mask; for other arguments and results see ``forward``.
+
+        Args:
+            ids: (streams, new) token ids.
+            positions: (streams, new) position of each token in its text.
+            mask: (streams, 1, new, keys) added to the scores of the self-attention.
+            table: Result of ``position_table`` with room for the positions.
+            cache: Self-attention keys and values.
+            memory: Cross-attention keys and values.
+            layers: Result of ``prepare``.
+        """
+        hidden = self._embed(ids, positions, table)
         recorded: list[Tensor] = []
-        for layer, own in zip(layers, cache.layers(new), strict=True):
+        for layer, own in zip(layers, cache.layers(ids.shape[1]), strict=True):
             hidden, found = layer(hidden, mask, own, memory)
             if found is not None:
                 recorded.append(found)
-        cache.length += new
         hidden = getattr(self.module, self.family.last_norm)(hidden)
         if not recorded:
-            return hidden, hidden.new_zeros(*ids.shape, 0, 0)
-        return hidden, torch.cat(recorded, dim=2)
+            return Stepped(hidden, hidden.new_zeros(*ids.shape, 0, 0))
+        return Stepped(hidden, torch.cat(recorded, dim=2))
 
     def teacher_forced(
         self, inputs: Tensor, labels: Tensor, memory: Tensor, memory_mask: Tensor
@@ -170,27 +248,38 @@ class Decoder(nn.Module):
         labelled = labels != IGNORED
         return self.head(states[labelled]), labels[labelled]
 
-    def _embed(self, ids: Tensor, positions: Tensor, *, room: int) -> Tensor:
-        """Return token plus position embeddings (streams, new, width); positions < ``room``."""
+    def position_table(self, room: int) -> Tensor | None:
+        """Return the embeddings of at least ``room`` positions, or of all that the decoder has.
+
+        A growing table is extended, which moves it; the result of an earlier call stays valid.
+
+        Returns:
+            (positions, width) table; None if the positions are computed by a module.
+        """
+        if self.family.positions == "sines":
+            return None
+        table = self.module.embed_positions
+        if self.family.positions == "learned":
+            return torch.as_tensor(table.weight)
+        first = table.padding_idx + 1
+        if first + room > len(table.weights):
+            with torch.inference_mode(False):
+                table.make_weights(first + room + ROOM, table.embedding_dim, table.padding_idx)
+        return torch.as_tensor(table.weights[first:])
+
+    def _embed(self, ids: Tensor, positions: Tensor, table: Tensor | None) -> Tensor:
+        """Return token plus position embeddings (streams, new, width)."""
         embeddings: Tensor = self.module.embed_tokens(ids)
         if self.family.scaled:
             embeddings = embeddings * self.module.embed_scale
-        if self.family.positions == "sines":
-            sines = self.module.pos_emb(positions).to(embeddings)
-            return torch.as_tensor(self.module.embedding_layernorm(embeddings + sines))
-        return embeddings + self._embed_positions(positions, room)
+        if table is not None:
+            return embeddings + table[positions]
+        sines = self.module.pos_emb(positions).to(embeddings)
+        return torch.as_tensor(self.module.embedding_layernorm(embeddings + sines))
 
-    def _embed_positions(self, positions: Tensor, room: int) -> Tensor:
-        """Return position embeddings; a growing table is extended to ``room`` positions."""
-        table = self.module.embed_positions
-        if self.family.positions == "learned":
-            return torch.as_tensor(table.weight[positions])
-        indices = positions + table.padding_idx + 1
-        needed_length = room + table.padding_idx + 1
-        if needed_length > len(table.weights):
-            with torch.inference_mode(False):
-                table.make_weights(needed_length + ROOM, table.embedding_dim, table.padding_idx)
-        return torch.as_tensor(table.weights[indices])
+    def _cache_shape(self, streams: int, positions: int) -> tuple[int, ...]:
+        """Return the shape of keys and values of all layers."""
+        return self.depth, 2, streams, self.heads, positions, self.width // self.heads
 
     def _split(self, hidden: Tensor) -> Tensor:
         """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""

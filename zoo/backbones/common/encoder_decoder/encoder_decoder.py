@@ -30,6 +30,7 @@ from zoo.backbones.common.encoder_memory import (
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.search import search as search_text
+from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
@@ -64,6 +65,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         *,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        capture: Capture = "off",
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
@@ -72,16 +74,19 @@ class EncoderDecoder(HeadAlignment, Backbone):
         Args:
             search: Beam search and repetition settings.
             alignment: Choice and processing of the cross-attention heads for the alignment.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             max_tokens: Maximum number of new ids per request, the end token included.
             dtype: Name of the torch dtype of weights and activations.
 
         Raises:
-            ZooError: If ``max_tokens`` is below 1 or ``dtype`` is unknown.
+            ZooError: If ``max_tokens`` is below 1, or ``capture`` or ``dtype`` is unknown.
         """
         super().__init__()
         check_numbers("An encoder-decoder", least=1, max_tokens=max_tokens)
         self.search = search
         self.alignment = alignment
+        self.steps = StaticSteps(capture)
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
         self.never: list[int] = []
@@ -251,15 +256,15 @@ class EncoderDecoder(HeadAlignment, Backbone):
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         alignment = self.alignment if Capability.ALIGNMENT in needs else None
-        heads = self.heads if alignment else {}
         with_states = Capability.SPEECH in needs
         branches = EncoderDecoderBranches(
             self.decoder,
             memories,
             prompts,
-            heads=heads,
+            heads=self.heads if alignment else {},
             states=with_states,
             drafts=self._drafts(sessions, requests),
+            steps=self.steps,
         )
         silent = self.silent(branches, texts)
         limits = [1 if stream in silent else limit for stream, limit in enumerate(limits)]

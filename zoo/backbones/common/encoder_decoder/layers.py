@@ -167,7 +167,7 @@ class DecoderLayer:
         streams, new, _ = hidden.shape
         parts = self.qkv(self.self_norm(hidden)).view(streams, new, 3, self.heads, -1)
         parts = parts.permute(2, 0, 3, 1, 4)  # (3, streams, heads, new, head size)
-        cache.new.copy_(parts[1:])
+        cache.write(parts[1:])
         attended = F.scaled_dot_product_attention(
             parts[0], cache.keys, cache.values, attn_mask=mask, scale=self.self_scale
         )

@@ -15,12 +15,12 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.decoder import build_decoder
-from zoo.backbones.common.causal.static_steps import Capture, StaticSteps
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
+from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
     enable_checkpointing,

@@ -1,27 +1,26 @@
 """Decoding steps of fixed shapes, which a GPU captures once and replays.
 
-A decoding step of a causal LM has hundreds of small operations, and a GPU spends more time on
-starting them than on computing them. CUDA graphs start all of them at once, but replay the same
-shapes and addresses. Here the key-value cache of a batch therefore lies in memory that the searches
-of a backbone share, its length is rounded up, and a mask excludes the positions that are not used.
+A decoding step has hundreds of small operations, and a GPU spends more time on starting them than
+on computing them. CUDA graphs start all of them at once, but replay the same shapes and addresses.
+Here the keys and values of a batch therefore lie in memory that the searches of a backbone share,
+their number is rounded up, and masks exclude the positions that are not used. Causal LMs and
+decoders with cross-attention share this; their branches supply the computation.
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 from warnings import warn
 
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
-from zoo.backbones.common.branches import KeyValueCache
-from zoo.backbones.common.causal.decoder import Recorder
-from zoo.backbones.common.causal.layers import FastLayers, fast_layers
+from zoo.backbones.common.alignment import Heads
+from zoo.backbones.common.branches import KeyValueCache, LayerCache
 from zoo.errors import check_choice
+from zoo.layout import weight_state
 
 Capture = Literal["off", "auto", "static"]
-Heads = Mapping[int, Sequence[int] | None]
 Shape = tuple[int, int, int]  # live streams, beams, keys
 
 KEYS = 256  # the number of keys is rounded up to a multiple
@@ -29,6 +28,7 @@ CHECKED = 3  # first steps of a graph that are compared with a plain step
 MOST_GRAPHS = 64  # shapes; steps of further shapes are plain steps
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-3}  # of states, relative to the largest one
 COARSE = 5e-2  # the same for types of 16 bits
+TEXT = "text"  # name of the memory that the caches of searches lie in
 
 
 class Stepped(NamedTuple):
@@ -48,7 +48,7 @@ class StepInputs(NamedTuple):
 
     Attributes:
         ids: (streams, beams) token ids.
-        positions: (streams, beams) rotary positions.
+        positions: (streams, beams) positions of the tokens in their texts.
         mask: (streams, 1, beams, keys) added to the scores.
         places: (beams,) cache positions that the step writes.
     """
@@ -59,7 +59,48 @@ class StepInputs(NamedTuple):
     places: Tensor
 
 
+class PlacedCache(KeyValueCache):
+    """A cache of fixed length that is written at given positions.
+
+    Attributes:
+        places: (new,) the positions.
+    """
+
+    def __init__(self, data: Tensor, places: Tensor) -> None:
+        super().__init__(data, data.shape[4])
+        self.places = places
+
+    def update(
+        self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write keys and values (streams, heads, new, head size) of new positions.
+
+        Returns:
+            Keys and values of the layer at all positions.
+        """
+        keys, values = self.data[layer]
+        keys.index_copy_(2, self.places, key)
+        values.index_copy_(2, self.places, value)
+        return keys, values
+
+    def layers(self, new: int) -> list[LayerCache]:
+        """Return the views of all layers, whose new positions are those of ``places``."""
+        return [LayerCache(both, both[0], both[1], self.places) for both in self.data]
+
+
+Computation = Callable[[StepInputs, PlacedCache], Stepped]
 Capturer = Callable[[Callable[[], Stepped]], Callable[[], Stepped]]
+
+
+class Prepare(Protocol):
+    """Returns the computation of a decoder for one shape.
+
+    The computation must not refer to the branches of a search: it is kept for later searches, and
+    the cache of a search lies in the static memory as long as the cache exists.
+    """
+
+    def __call__(self, live: int, beams: int, keys: int) -> Computation:
+        """Return the computation for live streams, beams and keys."""
 
 
 def cuda_graph(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
@@ -87,7 +128,7 @@ def cuda_graph(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
 
 
 class StaticSteps:
-    """Static memory and captured steps of one backbone.
+    """Static memory and captured steps of one decoder.
 
     Attributes:
         capture: Which steps are static.
@@ -108,11 +149,10 @@ class StaticSteps:
         check_choice("backbone.capture", capture, get_args(Capture))
         self.capture: Capture = capture
         self._capturer = capturer
-        self._memory: Tensor | None = None  # (layers, 2, streams, heads, room, head size)
-        self._cache: weakref.ref[KeyValueCache] | None = None  # that lies in the memory
-        self._steps: dict[tuple[Any, ...], _Step] = {}
-        self._layers: FastLayers | None = None
-        self._weights: tuple[int, ...] = ()
+        self._memories: dict[str, Tensor] = {}  # (layers, 2, streams, heads, room, head size)
+        self._cache: weakref.ref[KeyValueCache] | None = None  # that lies in the memory of texts
+        self._steps: dict[tuple[Hashable, ...], _Step] = {}
+        self._weights: list[tuple[Any, ...]] = []
 
     def apply_to(self, device: torch.device) -> bool:
         """Whether steps on a device are static."""
@@ -120,87 +160,104 @@ class StaticSteps:
             return device.type == "cuda" or self._capturer is not None
         return self.capture == "static"
 
-    def cache(self, decoder: PreTrainedModel, shape: Sequence[int], like: Tensor) -> KeyValueCache:
+    def cache(self, network: nn.Module, shape: Sequence[int], like: Tensor) -> KeyValueCache:
         """Return a cache for one search, in the static memory unless another search uses it.
 
+        The cache has memory of its own, too, if no step on its device is static.
+
         Args:
-            decoder: Causal LM of the search.
+            network: Decoder of the search, whose weights lie where the steps will use them.
             shape: Layers, 2, streams, heads, positions and head size. The cache has at least as
                 many positions; their contents are undefined.
             like: Tensor with the dtype and device of the cache.
         """
-        layers, pair, streams, heads, positions, size = shape
-        if self._cache is not None and self._cache() is not None:
+        in_use = self._cache is not None and self._cache() is not None
+        if in_use or not self.apply_to(like.device):
             return KeyValueCache(like.new_empty(tuple(shape)))
-        self._check_weights(decoder)
-        memory = self._memory
-        fits = (
-            memory is not None
-            and (memory.dtype, memory.device) == (like.dtype, like.device)
-            and memory.shape[2] >= streams
-            and memory.shape[4] >= positions
-        )
-        if memory is None or not fits:
-            held = (0, 0) if memory is None else (memory.shape[2], memory.shape[4])
-            room = max(rounded_up(positions), held[1])
-            memory = like.new_zeros(layers, pair, max(streams, held[0]), heads, room, size)
-            self._replace(memory)
-        cache = KeyValueCache(memory[:, :, :streams])
+        weights = weight_state(network)
+        if weights != self._weights:
+            self._steps.clear()
+            self._weights = weights
+        cache = KeyValueCache(self.memory(TEXT, shape, like))
         self._cache = weakref.ref(cache)
         return cache
 
-    def _holds(self, cache: KeyValueCache) -> bool:
-        """Whether a cache lies in the static memory; a plain step may have moved it elsewhere."""
-        if self._memory is None or self._cache is None or self._cache() is not cache:
-            return False
-        return cache.data.data_ptr() == self._memory.data_ptr()
+    def memory(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Return static memory for the search whose cache lies in the memory of texts.
 
-    def _replace(self, memory: Tensor) -> None:
+        Args:
+            name: Name of the memory.
+            shape: Layers, 2, streams, heads, positions and head size.
+            like: Tensor with the dtype and device of the memory.
+
+        Returns:
+            Memory of this shape with as many or more positions. The contents are undefined.
+        """
+        layers, pair, streams, heads, positions, size = shape
+        held = self._memories.get(name)
+        fits = (
+            held is not None
+            and (held.dtype, held.device) == (like.dtype, like.device)
+            and held.shape[2] >= streams
+            and held.shape[4] >= positions
+        )
+        if held is None or not fits:
+            most = (0, 0) if held is None else (held.shape[2], held.shape[4])
+            room = max(rounded_up(positions), most[1])
+            held = like.new_zeros(layers, pair, max(streams, most[0]), heads, room, size)
+            self._replace(name, held)
+        return held[:, :, :streams]
+
+    def holds(self, cache: KeyValueCache) -> bool:
+        """Whether a cache lies in the static memory; a plain step may have moved it elsewhere."""
+        if self._cache is None or self._cache() is not cache:
+            return False
+        return cache.data.data_ptr() == self._memories[TEXT].data_ptr()
+
+    def _replace(self, name: str, memory: Tensor) -> None:
         """Use other memory; captured steps refer to the addresses of the old one."""
         self._steps.clear()
-        self._memory = memory
+        self._memories[name] = memory
 
     def step(
         self,
-        decoder: PreTrainedModel,
         cache: KeyValueCache,
         ids: Tensor,
         positions: Tensor,
         visible: Tensor,
-        heads: Heads | None,
+        *,
+        kind: Hashable,
+        prepare: Prepare,
         plain: Callable[[], Stepped],
     ) -> Stepped:
         """Run the decoder over one new token per row and write keys and values to the cache.
 
         Args:
-            decoder: Causal LM.
             cache: Keys and values; its ``length`` is unchanged.
             ids: (streams, beams) token ids.
-            positions: (streams, beams) rotary positions.
+            positions: (streams, beams) positions of the tokens in their texts.
             visible: (streams, beams, cached + beams) bool attention mask.
-            heads: Heads whose attention is recorded, by layer.
+            kind: Whatever else the computation depends on, such as the recorded heads.
+            prepare: Returns the computation for a shape. It is called once per shape and kind.
             plain: Computes the same without static shapes, and writes the same cache positions.
 
         Returns:
             States and attention, whose keys may be padded with zeros.
         """
-        if self.capture == "off" or not self._holds(cache):
+        if self.capture == "off" or not self.holds(cache):
             return plain()
-        self._reserve(cache, ids.shape[1])
-        keys = rounded_up(cache.length + ids.shape[1])
-        shape = (*ids.shape, keys)
-        recorded = (
-            () if heads is None else tuple((layer, *(of or ())) for layer, of in heads.items())
-        )
-        step = self._steps.get((shape, recorded))
+        live, beams = ids.shape
+        self._reserve(cache, beams)
+        keys = rounded_up(cache.length + beams)
+        step = self._steps.get((live, beams, keys, kind))
         if step is None:
             if len(self._steps) == MOST_GRAPHS:
                 return plain()
-            step = _Step(self._computation(decoder, cache, shape, heads), cache.data, shape)
-            self._steps[shape, recorded] = step
+            step = _Step(prepare(live, beams, keys), cache.data, (live, beams, keys))
+            self._steps[live, beams, keys, kind] = step
         step.fill(ids, positions, visible, cache.length)
         if self.capture == "static":
-            return step.compute(step.inputs)
+            return step.compute()
         return self._replayed(step, plain)
 
     def _replayed(self, step: "_Step", plain: Callable[[], Stepped]) -> Stepped:
@@ -222,65 +279,46 @@ class StaticSteps:
         warn(f"backbone.capture: {reason}; decoding goes on without captured steps.", stacklevel=2)
         self.capture = "off"
         self._steps.clear()
+        self._memories.clear()
+        self._cache = None
         return plain()
 
     def _reserve(self, cache: KeyValueCache, new: int) -> None:
         """Move to larger memory if the cache is full."""
-        memory = self._memory
-        if memory is None or cache.length + new <= memory.shape[4]:
+        memory = self._memories[TEXT]
+        if cache.length + new <= memory.shape[4]:
             return
         shape = list(memory.shape)
         shape[4] = rounded_up(2 * shape[4])
         larger = memory.new_zeros(shape)
         larger[..., : memory.shape[4], :] = memory
-        self._replace(larger)
+        self._replace(TEXT, larger)
         cache.data = larger[:, :, : cache.data.shape[2]]
-
-    def _check_weights(self, decoder: PreTrainedModel) -> None:
-        """Forget the captured steps if the weights lie elsewhere now."""
-        weights = tuple(weight.data_ptr() for weight in decoder.model.parameters())
-        if self._layers is None or weights != self._weights:
-            self._steps.clear()
-            self._layers = fast_layers(decoder)  # may move weights
-            self._weights = tuple(weight.data_ptr() for weight in decoder.model.parameters())
-
-    def _computation(
-        self, decoder: PreTrainedModel, cache: KeyValueCache, shape: Shape, heads: Heads | None
-    ) -> "Computation":
-        """Return the decoder's computation for one shape."""
-        layers, embed = self._layers, decoder.get_input_embeddings()
-        live, beams, keys = shape
-        data = cache.data[:, :, :live, :, :keys]
-
-        def compute(inputs: StepInputs) -> Stepped:
-            recorder = None if heads is None else Recorder(heads, beams)
-            placed = PlacedCache(data, inputs.places)
-            assert layers is not None
-            hidden = layers(embed(inputs.ids), inputs.positions, inputs.mask, placed, recorder)
-            return Stepped(hidden, None if recorder is None else recorder.weights())
-
-        return compute
-
-
-Computation = Callable[[StepInputs], Stepped]
 
 
 class _Step:
     """The step of one shape: its inputs, its computation, and its graph as soon as it is captured.
 
     Attributes:
-        compute: The computation.
         inputs: Its inputs, whose contents change from step to step.
         replays: Number of replays so far.
     """
 
-    def __init__(self, compute: Computation, data: Tensor, shape: Shape) -> None:
+    def __init__(self, computation: Computation, data: Tensor, shape: Shape) -> None:
+        """Allocate the inputs.
+
+        Args:
+            computation: Computation of the decoder.
+            data: Static memory of the cache.
+            shape: Number of live streams, beams and keys.
+        """
         live, beams, keys = shape
-        self.compute = compute
         ids = torch.zeros(live, beams, dtype=torch.long, device=data.device)
         mask = data.new_zeros(live, 1, beams, keys)
         self.inputs = StepInputs(ids, torch.zeros_like(ids), mask, torch.zeros_like(ids[0]))
         self.replays = 0
+        self._computation = computation
+        self._data = data[:, :, :live, :, :keys]
         self._replay: Callable[[], Stepped] | None = None
 
     def fill(self, ids: Tensor, positions: Tensor, visible: Tensor, length: int) -> None:
@@ -292,38 +330,24 @@ class _Step:
         inputs.mask[:, 0, :, : visible.shape[-1]].masked_fill_(visible, 0)
         inputs.places.copy_(torch.arange(length, length + ids.shape[1], device=ids.device))
 
+    def compute(self) -> Stepped:
+        """Run the computation."""
+        return self._computation(self.inputs, PlacedCache(self._data, self.inputs.places))
+
     def replay(self, capturer: Capturer) -> Stepped:
         """Run the captured computation; the outputs are copies."""
         if self._replay is None:
-            self._replay = capturer(lambda: self.compute(self.inputs))
+            self._replay = capturer(self.compute)
         self.replays += 1
         hidden, weights = self._replay()
         return Stepped(hidden.clone(), None if weights is None else weights.clone())
 
 
-class PlacedCache(KeyValueCache):
-    """A cache of fixed length that is written at given positions.
-
-    Attributes:
-        places: (new,) the positions.
-    """
-
-    def __init__(self, data: Tensor, places: Tensor) -> None:
-        super().__init__(data, data.shape[4])
-        self.places = places
-
-    def update(
-        self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Write keys and values (streams, heads, new, head size) of new positions.
-
-        Returns:
-            Keys and values of the layer at all positions.
-        """
-        keys, values = self.data[layer]
-        keys.index_copy_(2, self.places, key)
-        values.index_copy_(2, self.places, value)
-        return keys, values
+def recorded_heads(heads: Heads | None) -> Hashable:
+    """Identify the heads whose attention is recorded, in a ``kind`` of steps."""
+    if heads is None:
+        return None
+    return tuple((layer, None if of is None else tuple(of)) for layer, of in heads.items())
 
 
 def rounded_up(positions: int) -> int:
