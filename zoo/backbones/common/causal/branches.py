@@ -135,6 +135,7 @@ class CausalBranches(Branches):
         if self._layers is None:
             steps = None
         self.heads = heads
+        self._kind = recorded_heads(heads)
         self.recorded = recorded
         self._attention = StepRecords()
         lengths = [len(prompt) for prompt in prompts]
@@ -212,7 +213,7 @@ class CausalBranches(Branches):
                 ids,
                 positions,
                 visible,
-                kind=recorded_heads(self.heads),
+                kind=self._kind,
                 prepare=self._computation,
                 plain=plain,
             )

@@ -14,11 +14,7 @@ from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
-from zoo.backbones.common.encoder_decoder.layers import (
-    FAMILIES,
-    DecoderLayer,
-    Memory,
-)
+from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
 from zoo.backbones.common.static_steps import StaticSteps, Stepped, rounded_up
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.errors import ZooError
