@@ -26,7 +26,7 @@ TINY = [
     "backbone.decoder.decoder_layers=2",
     "backbone.decoder.decoder_attention_heads=2",
     "backbone.decoder.decoder_ffn_dim=32",
-    "backbone.alignment.layer=1",
+    "backbone.alignment.heads=[[1,0]]",
     "backbone.max_tokens=5",
 ]
 STAGES = "training.curriculum.stages"

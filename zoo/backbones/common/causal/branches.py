@@ -234,7 +234,9 @@ class CausalBranches(Branches):
     def _append(self, stepped: Stepped, new: int) -> Tensor:
         """Count new positions of the cache, keep their attention and return their states."""
         if stepped.weights is not None:
-            self._attention.append(stepped.weights[..., : self.prefix], self.live)
+            weights = stepped.weights[..., : self.prefix]
+            # A view would keep the padding of static steps.
+            self._attention.append(weights if self._steps is None else weights.clone(), self.live)
         self._cache.length += new
         return stepped.hidden
 
