@@ -59,7 +59,8 @@ def test_the_shares_are_of_all_units() -> None:
 
 
 def test_the_configured_head_is_one_of_all_heads(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["system=streamatt", "evaluation.split=dev", "evaluation.talks=1"])
+    head = "backbone.alignment.heads=[[1,0]]"
+    main(["system=streamatt", head, "evaluation.split=dev", "evaluation.talks=1"])
     printed = capsys.readouterr().out
     rows = [line.split() for line in printed.splitlines() if len(line.split()) == 5]
     single = [row for row in rows if row[0].count(".") == 1]
