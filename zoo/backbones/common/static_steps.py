@@ -43,6 +43,11 @@ class Stepped(NamedTuple):
     hidden: Tensor
     weights: Tensor | None
 
+    def copied(self, keys: int) -> "Stepped":
+        """Copy the states and the attention to the first keys; a view would keep the padding."""
+        weights = None if self.weights is None else self.weights[..., :keys].clone()
+        return Stepped(self.hidden.clone(), weights)
+
 
 class StepInputs(NamedTuple):
     """Inputs of one step with fixed addresses.
@@ -228,6 +233,7 @@ class StaticSteps:
         visible: Tensor,
         *,
         kind: Hashable,
+        recorded: int,
         prepare: Prepare,
         plain: Callable[[], Stepped],
     ) -> Stepped:
@@ -239,12 +245,12 @@ class StaticSteps:
             positions: (streams, beams) positions of the tokens in their texts.
             visible: (streams, beams, cached + beams) bool attention mask.
             kind: Whatever else the computation depends on, such as the recorded heads.
+            recorded: Number of first keys whose attention is returned by a static step.
             prepare: Returns the computation for a shape. It is called once per shape and kind.
             plain: Computes the same without static shapes, and writes the same cache positions.
 
         Returns:
-            States and attention, whose keys may be padded with zeros. Keep a copy of a part of
-            them, not a view, which would keep the padding.
+            States and attention; that of plain steps may have keys padded with zeros.
         """
         if self.capture == "off" or not self.holds(cache):
             return plain()
@@ -259,13 +265,13 @@ class StaticSteps:
             self._steps[live, beams, keys, kind] = step
         step.fill(ids, positions, visible, cache.length)
         if self.capture == "static":
-            return step.compute()
-        return self._replayed(step, plain)
+            return step.compute().copied(recorded)
+        return self._replayed(step, recorded, plain)
 
-    def _replayed(self, step: "_Step", plain: Callable[[], Stepped]) -> Stepped:
+    def _replayed(self, step: "_Step", recorded: int, plain: Callable[[], Stepped]) -> Stepped:
         """Replay a step; compare it with the plain computation at first."""
         try:
-            found = step.replay(self._capturer or cuda_graph)
+            found = step.replay(self._capturer or cuda_graph).copied(recorded)
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             return self._give_up(f"the decoder cannot be captured ({reason})", plain)
@@ -337,12 +343,11 @@ class _Step:
         return self._computation(self.inputs, PlacedCache(self._data, self.inputs.places))
 
     def replay(self, capturer: Capturer) -> Stepped:
-        """Run the captured computation; the outputs are copies."""
+        """Run the captured computation; the next replay overwrites the outputs."""
         if self._replay is None:
             self._replay = capturer(self.compute)
         self.replays += 1
-        hidden, weights = self._replay()
-        return Stepped(hidden.clone(), None if weights is None else weights.clone())
+        return self._replay()
 
 
 def recorded_heads(heads: Heads | None) -> Hashable:

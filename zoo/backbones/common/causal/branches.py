@@ -214,6 +214,7 @@ class CausalBranches(Branches):
                 positions,
                 visible,
                 kind=self._kind,
+                recorded=self.prefix,
                 prepare=self._computation,
                 plain=plain,
             )
@@ -234,9 +235,7 @@ class CausalBranches(Branches):
     def _append(self, stepped: Stepped, new: int) -> Tensor:
         """Count new positions of the cache, keep their attention and return their states."""
         if stepped.weights is not None:
-            weights = stepped.weights[..., : self.prefix]
-            # A view would keep the padding of static steps.
-            self._attention.append(weights if self._steps is None else weights.clone(), self.live)
+            self._attention.append(stepped.weights[..., : self.prefix], self.live)
         self._cache.length += new
         return stepped.hidden
 

@@ -184,6 +184,7 @@ class EncoderDecoderBranches(Branches):
             positions,
             visible,
             kind=self._kind,
+            recorded=max(self._frames),
             prepare=self._computation,
             plain=lambda: self._plain(ids, positions, visible),
         )
@@ -204,9 +205,7 @@ class EncoderDecoderBranches(Branches):
     def _append(self, stepped: Stepped) -> Tensor:
         """Count new positions of the cache, keep what is recorded, and return their states."""
         assert stepped.weights is not None
-        weights = stepped.weights[..., : max(self._frames)]
-        # A view would keep the padding of static steps.
-        self._attention.append(weights if self._steps is None else weights.clone(), self.live)
+        self._attention.append(stepped.weights[..., : max(self._frames)], self.live)
         if self._keep_states:
             self._states.append(stepped.hidden, self.live)
         self._cache.length += stepped.hidden.shape[1]
