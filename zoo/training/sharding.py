@@ -110,6 +110,8 @@ class ShardedStrategy(ParallelStrategy, ABC):
 def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool]:
     """Let every rank use a backbone with all weights. All ranks enter and leave together.
 
+    Memory that the searches of the ``with`` block have left is free afterwards.
+
     Args:
         strategy: Strategy of the training.
         system: System that is trained.
@@ -120,6 +122,7 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
     """
     if not isinstance(strategy, ShardedStrategy) or strategy.gathered is None:
         yield True
+        system.backbone.release()
         return
 
     gathered, device, sharded = strategy.gathered, strategy.root_device, system.backbone
@@ -144,8 +147,9 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
     try:
         yield True
     finally:
-        system.backbone = sharded
+        gathered.backbone.release()
         gathered.clear()
+        system.backbone = sharded
 
 
 def whole_parameters(strategy: Strategy, module: nn.Module) -> AbstractContextManager[object]:

@@ -89,6 +89,9 @@ def test_static_steps_synthesise_the_same_speech(
         done = list(simulate(streaming_system, sources, batch_size=2))
         for steps in (backbone.steps, backbone.speaker.steps):
             assert bool(steps._steps) == (capture == "static")
+        backbone.release()
+        for steps in (backbone.steps, backbone.speaker.steps):
+            assert (steps._steps, steps.memory._parts) == ({}, {})
         return sorted(done, key=lambda instance: instance.index)
 
     expected = streamed("off")

@@ -2,13 +2,13 @@
 
 A decoding step has hundreds of small operations, and a GPU spends more time on starting them than
 on computing them. CUDA graphs start all of them at once, but replay the same shapes and addresses.
-Here the keys and values of a batch therefore lie in memory that the searches of a backbone share,
-their number is rounded up, and masks exclude the positions that are not used. Causal LMs and
-decoders with cross-attention share this; their branches supply the computation.
+Here the keys and values of a batch therefore lie in static memory, their number is rounded up, and
+masks exclude the positions that are not used. Causal LMs and decoders with cross-attention share
+this; their branches supply the computation.
 """
 
-import weakref
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 from warnings import warn
 
@@ -16,20 +16,19 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
-from zoo.backbones.common.branches import KeyValueCache, LayerCache
+from zoo.backbones.common.branches import KeyValueCache
+from zoo.backbones.common.static_memory import PlacedCache, StaticMemory, rounded_up, zeros
 from zoo.errors import check_choice
 from zoo.layout import weight_state
 
 Capture = Literal["off", "auto", "static"]
 Shape = tuple[int, int, int]  # live streams, beams, keys
 
-KEYS = 256  # the number of keys is rounded up to a multiple
 CHECKED = 3  # first steps of a graph that are compared with a plain step
 MOST_GRAPHS = 64  # shapes; steps of further shapes are plain steps
 # Of states, relative to the largest one. TF32 products round to 10 bits: up to 1.2e-3.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-2}
 COARSE = 5e-2  # the same for types of 16 bits
-TEXT = "text"  # name of the memory that the caches of searches lie in
 
 
 class Stepped(NamedTuple):
@@ -65,35 +64,6 @@ class StepInputs(NamedTuple):
     places: Tensor
 
 
-class PlacedCache(KeyValueCache):
-    """A cache of fixed length that is written at given positions.
-
-    Attributes:
-        places: (new,) the positions.
-    """
-
-    def __init__(self, data: Tensor, places: Tensor) -> None:
-        super().__init__(data, data.shape[4])
-        self.places = places
-
-    def update(
-        self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Write keys and values (streams, heads, new, head size) of new positions.
-
-        Returns:
-            Keys and values of the layer at all positions.
-        """
-        keys, values = self.data[layer]
-        keys.index_copy_(2, self.places, key)
-        values.index_copy_(2, self.places, value)
-        return keys, values
-
-    def layers(self, new: int) -> list[LayerCache]:
-        """Return the views of all layers, whose new positions are those of ``places``."""
-        return [LayerCache(both, both[0], both[1], self.places) for both in self.data]
-
-
 Computation = Callable[[StepInputs, PlacedCache], Stepped]
 Capturer = Callable[[Callable[[], Stepped]], Callable[[], Stepped]]
 
@@ -110,7 +80,7 @@ class Prepare(Protocol):
 
 
 def cuda_graph(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
-    """Capture a computation without inputs and outputs of its own as a CUDA graph.
+    """Capture a computation without inputs and outputs of its own on the current CUDA device.
 
     Returns:
         A function that repeats the computation and returns the same tensors with new contents.
@@ -123,7 +93,7 @@ def cuda_graph(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
             compute()
     current.wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=aside):  # the default one may be of another device
         outputs = compute()
 
     def replay() -> Stepped:
@@ -143,6 +113,7 @@ class StaticSteps:
             first steps of each graph are compared with plain ones. If the states differ or the GPU
             refuses the capture, a warning is printed and all later steps are plain ones.
             static: the same on any device, without graphs.
+        memory: Memory of the caches, and of whatever else the steps read.
     """
 
     def __init__(self, capture: Capture, *, capturer: Capturer | None = None) -> None:
@@ -155,10 +126,14 @@ class StaticSteps:
         check_choice("backbone.capture", capture, get_args(Capture))
         self.capture: Capture = capture
         self._capturer = capturer
-        self._memories: dict[str, Tensor] = {}  # (layers, 2, streams, heads, room, head size)
-        self._cache: weakref.ref[KeyValueCache] | None = None  # that lies in the memory of texts
+        self.memory = StaticMemory()
         self._steps: dict[tuple[Hashable, ...], _Step] = {}
-        self._weights: list[tuple[Any, ...]] = []
+        self._weights: list[tuple[Any, ...]] = []  # to whose addresses the steps refer
+        self._version = 0  # of the memory to whose addresses they refer
+
+    def __reduce__(self) -> tuple[Callable[[], "StaticSteps"], tuple[()]]:
+        """Copy and pickle the arguments only, because a graph belongs to its process."""
+        return partial(StaticSteps, self.capture, capturer=self._capturer), ()
 
     def apply_to(self, device: torch.device) -> bool:
         """Whether steps on a device are static."""
@@ -177,53 +152,23 @@ class StaticSteps:
                 many positions; their contents are undefined.
             like: Tensor with the dtype and device of the cache.
         """
-        in_use = self._cache is not None and self._cache() is not None
-        if in_use or not self.apply_to(like.device):
+        if self.memory.in_use or not self.apply_to(like.device):
             return KeyValueCache(like.new_empty(tuple(shape)))
         weights = weight_state(network)
         if weights != self._weights:
             self._steps.clear()
             self._weights = weights
-        cache = KeyValueCache(self.memory(TEXT, shape, like))
-        self._cache = weakref.ref(cache)
-        return cache
-
-    def memory(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        """Return static memory for the search whose cache lies in the memory of texts.
-
-        Args:
-            name: Name of the memory.
-            shape: Layers, 2, streams, heads, positions and head size.
-            like: Tensor with the dtype and device of the memory.
-
-        Returns:
-            Memory of this shape with as many or more positions. The contents are undefined.
-        """
-        layers, pair, streams, heads, positions, size = shape
-        held = self._memories.get(name)
-        fits = (
-            held is not None
-            and (held.dtype, held.device) == (like.dtype, like.device)
-            and held.shape[2] >= streams
-            and held.shape[4] >= positions
-        )
-        if held is None or not fits:
-            most = (0, 0) if held is None else (held.shape[2], held.shape[4])
-            room = max(rounded_up(positions), most[1])
-            held = like.new_zeros(layers, pair, max(streams, most[0]), heads, room, size)
-            self._replace(name, held)
-        return held[:, :, :streams]
+        return self.memory.cache(shape, like)
 
     def holds(self, cache: KeyValueCache) -> bool:
-        """Whether a cache lies in the static memory; a plain step may have moved it elsewhere."""
-        if self._cache is None or self._cache() is not cache:
-            return False
-        return cache.data.data_ptr() == self._memories[TEXT].data_ptr()
+        """Whether a cache lies in the static memory."""
+        return self.memory.holds(cache)
 
-    def _replace(self, name: str, memory: Tensor) -> None:
-        """Use other memory; captured steps refer to the addresses of the old one."""
+    def clear(self) -> None:
+        """Free memory and graphs, which also keep the weights that they refer to."""
         self._steps.clear()
-        self._memories[name] = memory
+        self._weights = []
+        self.memory.clear()
 
     def step(
         self,
@@ -255,7 +200,10 @@ class StaticSteps:
         if self.capture == "off" or not self.holds(cache):
             return plain()
         live, beams = ids.shape
-        self._reserve(cache, beams)
+        self.memory.reserve(cache, beams)
+        if self.memory.version != self._version:
+            self._steps.clear()
+            self._version = self.memory.version
         keys = rounded_up(cache.length + beams)
         step = self._steps.get((live, beams, keys, kind))
         if step is None:
@@ -286,22 +234,8 @@ class StaticSteps:
         """Print a warning and use plain steps from now on."""
         warn(f"backbone.capture: {reason}; decoding goes on without captured steps.", stacklevel=2)
         self.capture = "off"
-        self._steps.clear()
-        self._memories.clear()
-        self._cache = None
+        self.clear()
         return plain()
-
-    def _reserve(self, cache: KeyValueCache, new: int) -> None:
-        """Move to larger memory if the cache is full."""
-        memory = self._memories[TEXT]
-        if cache.length + new <= memory.shape[4]:
-            return
-        shape = list(memory.shape)
-        shape[4] = rounded_up(2 * shape[4])
-        larger = memory.new_zeros(shape)
-        larger[..., : memory.shape[4], :] = memory
-        self._replace(TEXT, larger)
-        cache.data = larger[:, :, : cache.data.shape[2]]
 
 
 class _Step:
@@ -321,9 +255,9 @@ class _Step:
             shape: Number of live streams, beams and keys.
         """
         live, beams, keys = shape
-        ids = torch.zeros(live, beams, dtype=torch.long, device=data.device)
-        mask = data.new_zeros(live, 1, beams, keys)
-        self.inputs = StepInputs(ids, torch.zeros_like(ids), mask, torch.zeros_like(ids[0]))
+        ids, positions = (zeros((live, beams), data, torch.long) for _ in range(2))
+        mask, places = zeros((live, 1, beams, keys), data), zeros((beams,), data, torch.long)
+        self.inputs = StepInputs(ids, positions, mask, places)
         self.replays = 0
         self._computation = computation
         self._data = data[:, :, :live, :, :keys]
@@ -345,7 +279,8 @@ class _Step:
     def replay(self, capturer: Capturer) -> Stepped:
         """Run the captured computation; the next replay overwrites the outputs."""
         if self._replay is None:
-            self._replay = capturer(self.compute)
+            with torch.cuda.device_of(self._data):
+                self._replay = capturer(self.compute)
         self.replays += 1
         return self._replay()
 
@@ -355,11 +290,6 @@ def recorded_heads(heads: Heads | None) -> Hashable:
     if heads is None:
         return None
     return tuple((layer, None if of is None else tuple(of)) for layer, of in heads.items())
-
-
-def rounded_up(positions: int) -> int:
-    """Return a number of positions, rounded up to a multiple of ``KEYS``."""
-    return -(-positions // KEYS) * KEYS
 
 
 def agree(found: Tensor, expected: Tensor) -> bool:

@@ -1,6 +1,10 @@
 """Steps of fixed shapes, with and without a graph, equal plain steps; failures fall back."""
 
+import copy
+import gc
+import pickle
 import random
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +15,7 @@ from transformers import PreTrainedModel
 
 from tests.backbones.common.causal.networks import MODELS, network
 from tests.backbones.common.graphs import Graphs, refused, stale, without_host
-from zoo.backbones.common import static_steps
+from zoo.backbones.common import static_memory
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.static_steps import CHECKED, StaticSteps
 from zoo.errors import ZooError
@@ -24,7 +28,7 @@ HEADS = {0: [1, 3], 1: None}
 @pytest.fixture(autouse=True)
 def _small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shapes change often, and the memory has to grow."""
-    monkeypatch.setattr(static_steps, "KEYS", 16)
+    monkeypatch.setattr(static_memory, "KEYS", 16)
 
 
 @torch.inference_mode()
@@ -70,11 +74,11 @@ def test_all_searches_use_the_same_memory_and_no_old_contents() -> None:
     model, steps = network("llama"), StaticSteps("static")
     expected = searched(model, None)
     first = searched(model, steps)
-    [memory] = steps._memories.values()
+    [memory] = steps.memory._parts.values()
     with torch.inference_mode():
         memory.fill_(torch.nan)
     assert_equal(searched(model, steps), expected)
-    assert [kept is memory for kept in steps._memories.values()] == [True]
+    assert [kept is memory for kept in steps.memory._parts.values()] == [True]
     assert_equal(first, expected)  # nothing that was read of the first search is a view
 
 
@@ -156,10 +160,45 @@ def test_a_wrong_or_refused_graph_is_given_up(capturer: Any, reason: str) -> Non
     assert steps.capture == "off"
 
 
+def test_a_search_outside_inference_mode_uses_memory_that_was_made_in_it() -> None:
+    model, steps = network("llama"), StaticSteps("static")
+    expected = searched(model, None)
+    searched(model, steps)
+    memory = steps.memory._parts["text"]
+    with torch.no_grad():
+        assert_equal(searched.__wrapped__(model, steps), expected)
+    assert steps.memory._parts["text"] is memory
+
+
+def test_cleared_steps_keep_neither_memory_nor_weights() -> None:
+    model, steps = network("qwen2"), StaticSteps("auto", capturer=Graphs())
+    expected = searched(model, None)
+    searched(model, steps)
+    searched(model, steps)
+    memory = weakref.ref(steps.memory._parts["text"])
+    weights = weakref.ref(model.model.layers[0].self_attn.q_proj.weight.untyped_storage())
+    steps.clear()
+    for weight in model.parameters():
+        weight.data = weight.data.clone()
+    gc.collect()
+    assert (memory(), weights()) == (None, None)
+    assert_equal(searched(model, steps), expected)
+    assert steps.capture == "auto"
+
+
+def test_a_copy_has_the_arguments_only() -> None:
+    model, steps = network("llama"), StaticSteps("static")
+    expected = searched(model, steps)
+    pickled: StaticSteps = pickle.loads(pickle.dumps(steps))
+    for copied in (copy.deepcopy(steps), pickled):
+        assert (copied.capture, copied._steps, copied.memory._parts) == ("static", {}, {})
+        assert_equal(searched(model, copied), expected)
+
+
 def test_auto_changes_nothing_without_a_gpu() -> None:
     model, steps = network("llama"), StaticSteps("auto")
     found = searched(model, steps)
-    assert not steps._memories
+    assert not steps.memory._parts
     assert all(torch.equal(*pair) for pair in zip(found, searched(model, None), strict=True))
 
 

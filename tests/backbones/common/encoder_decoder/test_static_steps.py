@@ -13,7 +13,7 @@ from tests.backbones.common.encoder_decoder.conftest import END, VOCABULARY
 from tests.backbones.common.graphs import Graphs, refused, stale, without_host
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.canary import Canary
-from zoo.backbones.common import static_steps
+from zoo.backbones.common import static_memory
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
@@ -34,7 +34,7 @@ Folders = Callable[..., Path]
 @pytest.fixture(autouse=True)
 def _small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shapes change often, and the memory has to grow."""
-    monkeypatch.setattr(static_steps, "KEYS", 16)
+    monkeypatch.setattr(static_memory, "KEYS", 16)
 
 
 @torch.inference_mode()
@@ -120,7 +120,7 @@ def test_all_searches_use_the_same_memory_and_no_old_contents(
     steps = StaticSteps("static")
     expected = searched(speech_to_text, memory, None)
     first = searched(speech_to_text, memory, steps)
-    memories = dict(steps._memories)
+    memories = dict(steps.memory._parts)
     assert len(memories) == 3
     with torch.inference_mode():
         for part in memories.values():
@@ -128,8 +128,20 @@ def test_all_searches_use_the_same_memory_and_no_old_contents(
     for frames in (FRAMES, (3, 5, 4)):  # fewer frames than in the last search
         found = searched(speech_to_text, memory, steps, frames=frames)
         assert_equal(found, searched(speech_to_text, memory, None, frames=frames))
-    assert all(steps._memories[name] is part for name, part in memories.items())
+    assert all(steps.memory._parts[name] is part for name, part in memories.items())
     assert_equal(first, expected)  # nothing that was read of the first search is a view
+
+
+def test_a_search_outside_inference_mode_uses_memory_that_was_made_in_it(
+    family: Any, memory: Remember
+) -> None:
+    steps = StaticSteps("static")
+    expected = searched(family, memory, None)
+    searched(family, memory, steps)
+    parts = dict(steps.memory._parts)
+    with torch.no_grad():
+        assert_equal(searched.__wrapped__(family, memory, steps), expected)
+    assert all(steps.memory._parts[name] is part for name, part in parts.items())
 
 
 def test_longer_memories_and_more_streams_replace_the_memory(
@@ -145,8 +157,8 @@ def test_longer_memories_and_more_streams_replace_the_memory(
     for frames in (FRAMES, (3, 70, 9), FRAMES):
         found = searched(speech_to_text, memory, steps, frames=frames)
         assert_equal(found, searched(speech_to_text, memory, None, frames=frames))
-    assert [part.shape[2] for part in steps._memories.values()] == [3] * 3
-    assert steps._memories["source"].shape[4] == 80
+    assert [part.shape[2] for part in steps.memory._parts.values()] == [3] * 3
+    assert steps.memory._parts["source"].shape[4] == 80
     assert steps.capture == "auto"
 
 
@@ -257,7 +269,7 @@ def test_a_wrong_or_refused_graph_is_given_up(
 def test_auto_changes_nothing_without_a_gpu(speech_to_text: Any, memory: Remember) -> None:
     steps = StaticSteps("auto")
     found, expected = (searched(speech_to_text, memory, given) for given in (steps, None))
-    assert not steps._memories
+    assert not steps.memory._parts
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 

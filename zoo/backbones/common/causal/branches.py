@@ -12,9 +12,9 @@ from transformers import PreTrainedModel
 from zoo.backbones.common.branches import ROOM, Branches, KeyValueCache, added_mask
 from zoo.backbones.common.causal.decoder import Recorder
 from zoo.backbones.common.causal.layers import fast_layers
+from zoo.backbones.common.static_memory import PlacedCache
 from zoo.backbones.common.static_steps import (
     Computation,
-    PlacedCache,
     StaticSteps,
     StepInputs,
     Stepped,

@@ -12,9 +12,9 @@ from torch import Tensor
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.static_memory import PlacedCache
 from zoo.backbones.common.static_steps import (
     Computation,
-    PlacedCache,
     StaticSteps,
     StepInputs,
     Stepped,

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
 from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
-from zoo.backbones.common.static_steps import StaticSteps, Stepped, rounded_up
+from zoo.backbones.common.static_memory import StaticMemory, rounded_up
+from zoo.backbones.common.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.errors import ZooError
 
@@ -113,14 +114,14 @@ class Decoder(nn.Module):
         if steps is None:
             keys, values = zip(*projected, strict=True)
             return Memory(keys, values, mask)
-        return self._in_static_memory(projected, mask, visible.shape, steps)
+        return self._in_static_memory(projected, mask, visible.shape, steps.memory)
 
     def _in_static_memory(
         self,
         projected: Iterable[tuple[Tensor, Tensor]],
         mask: Tensor | None,
         shape: Sequence[int],
-        steps: StaticSteps,
+        memory: StaticMemory,
     ) -> Memory:
         """Write cross-attention keys and values to static memory of a rounded number of frames.
 
@@ -128,19 +129,19 @@ class Decoder(nn.Module):
             projected: Keys and values (streams, heads, frames, head size) of each layer.
             mask: Mask of the frames; see ``Memory``.
             shape: Number of streams and of frames.
-            steps: Provides the memory.
+            memory: Provides the memory.
 
         Returns:
             Views of the memory, with a mask that excludes the added frames.
         """
         streams, frames = shape
         room, like = rounded_up(frames), self.head.weight
-        data = steps.memory("source", self._cache_shape(streams, room), like)[..., :room, :]
+        data = memory.part("source", self._cache_shape(streams, room), like)[..., :room, :]
         data[..., frames:, :] = 0  # the contents are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):
             layer[0, :, :, :frames] = key
             layer[1, :, :, :frames] = value
-        masks = steps.memory("source mask", (1, 1, streams, 1, room, 1), like)
+        masks = memory.part("source mask", (1, 1, streams, 1, room, 1), like)
         static_mask = masks[0, 0, :, :, None, :room, 0]  # (streams, 1, 1, room)
         static_mask[..., :frames] = 0 if mask is None else mask
         static_mask[..., frames:] = -torch.inf
