@@ -57,12 +57,14 @@ def row(
     *,
     kind: str = "system",
     flags: tuple[str, ...] = (),
+    system: str = "infinisst",
+    weights: str | None = None,
     **scores: float | None,
 ) -> Row:
     knob = None if m is None else KnobValue("m", m)
     scores = {"BLEU": 50.0, "StreamLAAL": 1.5, "StreamLAAL_CA": 1.75} | scores
     return Row(
-        "infinisst",
+        system,
         knob,
         "minitalks",
         "tst",
@@ -73,6 +75,7 @@ def row(
         "i",
         kind=kind,
         flags=flags,
+        settings={} if weights is None else {"weights": {"backbone.name": weights}},
     )
 
 
@@ -159,7 +162,7 @@ def test_hostile_text_stays_text(tmp_path: Path, stream: ReportStream) -> None:
 def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     rows = [
         row(1, flags=("writes nothing before the end",)),
-        row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None),
+        row(None, system="infinisst offline", kind="ceiling", BLEU=60.0, StreamLAAL=None),
     ]
     page = write_page(tmp_path / "report.html", rows, [])
     assert "Flagged: writes nothing before the end" in page.text
@@ -169,10 +172,26 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     assert values[6:9] == ["60.0", "", ""]
     assert "no system has a row with a BLEU score and without flags" in headline(rows)[0]
     assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
-    assert "offline, segment by segment, it is 60.0" in headline([row(3), rows[1]])[0]
+    assert headline([row(3), rows[1]])[0].endswith("; offline, segment by segment, 60.0.")
     assert headline([row(3, StreamLAAL=None)]) == [
         "minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."
     ]
+
+
+def test_the_headline_has_the_offline_row_of_the_best_system() -> None:
+    ceilings = [
+        row(None, system=f"{name} offline", kind="ceiling", weights=name, BLEU=bleu)
+        for name, bleu in (("infinisst", 60.0), ("fw", 70.0))
+    ]
+    for system, weights, expected in (
+        ("infinisst", "infinisst", "; offline, segment by segment, 60.0."),
+        ("fw", "fw", "; offline, segment by segment, 70.0."),
+        ("punctuation", "fw", "; offline, segment by segment, 70.0."),  # shares the row of fw
+        ("agent", None, "(1.75 s computation-aware)."),
+        ("other", "other", "(1.75 s computation-aware)."),
+    ):
+        [sentence] = headline([*ceilings, row(3, system=system, weights=weights)])
+        assert sentence.endswith(expected)
 
 
 def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def json_block(data: object) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[str]:
-    """Return one sentence per test set: the best system by BLEU, and the offline row.
+    """Return one sentence per test set: the best system by BLEU, and its offline row.
 
     Only system rows without flags are considered, and of these, those of systems that receive the
     reference segments only if there are no others.
@@ -72,11 +72,24 @@ def headline(rows: Sequence[Row]) -> list[str]:
             if best.scores.get("StreamLAAL_CA") is not None:
                 sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
 
-        offline = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
-        if offline:
-            sentence += f"; offline, segment by segment, it is {offline[0]}"
+        offline = offline_row(best, group)
+        if offline is not None:
+            sentence += f"; offline, segment by segment, {number(offline.scores['BLEU'], 1)}"
         sentences.append(f"{sentence}.")
     return sentences
+
+
+def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
+    """Return the offline row of a system, or of another system with the same weights.
+
+    Systems with the same model share one offline row, which has the name of the first of them.
+    """
+    ceilings = (other for other in group if other.kind == "ceiling")
+    found = [other for other in ceilings if other.scores.get("BLEU") is not None]
+    weights = row.settings.get("weights")
+    own = [other for other in found if other.system == f"{row.system} offline"]
+    same = [other for other in found if weights and other.settings.get("weights") == weights]
+    return next(iter([*own, *same]), None)
 
 
 def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:
