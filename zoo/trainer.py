@@ -1,6 +1,7 @@
 """Creation of Lightning's Trainer, for trainings and evaluations."""
 
 import logging
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,8 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
     Raises:
         ZooError: Lightning refuses an option.
     """
+    # With PyTorch 2.13, Lightning's walks through batches print this at every evaluation
+    warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated")
     every = [*callbacks, *(options.get("callbacks") or ())]
     try:
         return lightning.Trainer(**{**options, "callbacks": every})
