@@ -97,8 +97,8 @@ def test_punctuation_cuts_text_at_the_end_of_a_sentence(
 ) -> None:
     stream = session(20, prefix=num_written)
     answer = answered(tokens, attended)
-    assert Punctuation().trim(stream, answer) == after
-    assert Punctuation(keep="sentence").trim(stream, answer) == sentence
+    assert Punctuation(keep="after").trim(stream, answer) == after
+    assert Punctuation().trim(stream, answer) == sentence
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,11 @@ def test_where_no_text_is_kept_audio_that_is_not_translated_stays(
     tokens: str, attended: list[int], kept: int, hypothesis: int
 ) -> None:
     stream = session(20, prefix=2)
-    assert Punctuation().trim(stream, answered(tokens, attended)) == Cut(tokens=2, frames=kept)
-    assert Punctuation(rows="hypothesis").trim(stream, answered(tokens, attended)) == Cut(
-        tokens=2, frames=hypothesis
-    )
+    after = Punctuation(keep="after")
+    assert after.trim(stream, answered(tokens, attended)) == Cut(tokens=2, frames=kept)
+    assert Punctuation(keep="after", rows="hypothesis").trim(
+        stream, answered(tokens, attended)
+    ) == Cut(tokens=2, frames=hypothesis)
 
 
 def test_rows_of_the_hypothesis_hold_audio_back() -> None:
@@ -155,7 +156,7 @@ def test_the_floor_shortens_the_cut(floor: float, frames: int) -> None:
 
 
 def test_the_floor_holds_where_no_text_is_kept() -> None:
-    history = Punctuation(min_seconds=1.5)
+    history = Punctuation(keep="after", min_seconds=1.5)
     assert history.trim(session(20, prefix=2), answered("w?", [0, 12])) == Cut(tokens=2, frames=5)
 
 

@@ -19,16 +19,17 @@ class Punctuation(AttendedHistory):
     """Keep the text after the last strong punctuation mark.
 
     Args:
-        keep: What to keep when the text ends with a punctuation mark. ``after``: nothing
-            (FBK-fairseq). ``sentence``: the last sentence, until another word follows
-            (simulstream).
+        keep: What to keep when the text ends with a punctuation mark. ``sentence``: the last
+            sentence, until another word follows (simulstream). ``after``: nothing (FBK-fairseq);
+            audio is then cut after the frame of the last word, whose end stays and is often
+            translated again.
         cut: See :class:`AttendedHistory`, also for the other arguments.
 
     Raises:
         ZooError: A value is out of range or not one of the choices.
     """
 
-    keep: Keep = "after"
+    keep: Keep = "sentence"
 
     def __post_init__(self) -> None:
         AttendedHistory.__post_init__(self)
