@@ -83,6 +83,7 @@ def phi4(megabytes: int) -> Overrides:
         f"backbone.config.intermediate_size={2 * WIDE // 3}",  # three projections
         f"backbone.config.num_hidden_layers={layers_of(megabytes)}",
         f"backbone.tokenizer={ROOT / 'checkpoints/phi4_minitalks_en-de'}",
+        "backbone.alignment.heads=null",
         DTYPE,
     )
 

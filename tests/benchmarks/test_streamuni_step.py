@@ -48,6 +48,7 @@ def overrides(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "backbone.dtype=float64",
         "backbone.max_tokens=12",
         "backbone.alignment.layer=0",
+        "backbone.alignment.heads=null",
     ]
 
 

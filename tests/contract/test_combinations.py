@@ -47,7 +47,8 @@ HISTORIES: dict[str, Callable[[], History]] = {
         words=3, cut="always", min_seconds=5 * FRAME_SECONDS
     ),
     "punctuation": Punctuation,
-    "punctuation, capped": lambda: Punctuation(max_tokens=5),
+    "punctuation, after": lambda: Punctuation(keep="after"),
+    "punctuation, capped": lambda: Punctuation(keep="after", max_tokens=5),
     "punctuation, sentence": lambda: Punctuation(keep="sentence", cut="always"),
     "voice activity": lambda: VoiceActivity(
         min_seconds=8 * FRAME_SECONDS,
@@ -200,7 +201,7 @@ WORDS = round(HALF_HOUR / (WORD_FRAMES * FRAME_SECONDS))
     [
         (RecentWords(words=20), 2 * 20),
         (RecentWords(words=20, cut="always", min_seconds=2), 2 * 20),
-        (Punctuation(), 2 * 30),
+        (Punctuation(keep="after"), 2 * 30),
         (Punctuation(keep="sentence"), 2 * 60),
     ],
 )

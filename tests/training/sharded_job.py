@@ -77,6 +77,7 @@ EXPERIMENTS = {
         "backbone.config.audio_config.encoder_layers=2",
         "backbone.config.audio_config.encoder_attention_heads=2",
         "backbone.config.audio_config.encoder_ffn_dim=32",
+        "backbone.alignment.heads=null",
     ],
     "streamuni_phi4_minitalks": [  # its encoder runs as often as a batch has lengths
         "backbone.config.hidden_size=16",
@@ -90,6 +91,7 @@ EXPERIMENTS = {
         "backbone.config.audio_config.ext_pw_out_channel=16",
         "backbone.config.audio_config.depthwise_separable_out_channel=16",
         "backbone.config.audio_config.nemo_conv_channels=8",
+        "backbone.alignment.heads=null",
     ],
 }
 

@@ -20,6 +20,7 @@ PHI4 = [
     "backbone.config.audio_config.depthwise_separable_out_channel=16",
     "backbone.config.audio_config.nemo_conv_channels=4",
     "backbone.alignment.layer=0",
+    "backbone.alignment.heads=null",
 ]
 STAGES = "training.curriculum.stages"
 TRAINING = [

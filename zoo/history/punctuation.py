@@ -16,7 +16,7 @@ Keep = Literal["after", "sentence"]
 
 @dataclass(kw_only=True, eq=False)
 class Punctuation(AttendedHistory):
-    """Keep the text after the last strong punctuation mark.
+    """Keep the current sentence: the text after the last strong punctuation mark.
 
     Args:
         keep: What to keep when the text ends with a punctuation mark. ``sentence``: the last

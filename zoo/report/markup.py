@@ -87,9 +87,12 @@ def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
     ceilings = (other for other in group if other.kind == "ceiling")
     found = [other for other in ceilings if other.scores.get("BLEU") is not None]
     weights = row.settings.get("weights")
-    own = [other for other in found if other.system == f"{row.system} offline"]
+    for other in found:
+        if other.system == f"{row.system} offline":
+            return other
     same = [other for other in found if weights and other.settings.get("weights") == weights]
-    return next(iter([*own, *same]), None)
+    # Rows of other search settings, such as beams, have the same weights
+    return same[0] if len(same) == 1 else None
 
 
 def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:

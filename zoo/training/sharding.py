@@ -121,8 +121,10 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
         free memory of every rank, the system is unchanged and a warning states the sizes.
     """
     if not isinstance(strategy, ShardedStrategy) or strategy.gathered is None:
-        yield True
-        system.backbone.release()
+        try:
+            yield True
+        finally:
+            system.backbone.release()
         return
 
     gathered, device, sharded = strategy.gathered, strategy.root_device, system.backbone

@@ -5,7 +5,7 @@ time therefore lies in memory that stays for the next search, with room for more
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,13 +20,12 @@ TEXT = "text"  # name of the part that the caches of searches lie in
 class StaticMemory:
     """Parts of memory, by name; the longest and largest search so far decides their size.
 
-    Attributes:
-        version: Number of times that a part was replaced, and its address changed.
+    Args:
+        replaced: Called before a part is replaced or freed, whose addresses nothing may use then.
     """
 
-    def __init__(self) -> None:
-        """Allocate nothing yet."""
-        self.version = 0
+    def __init__(self, replaced: Callable[[], None]) -> None:
+        self._replaced = replaced
         self._parts: dict[str, Tensor] = {}  # (layers, 2, streams, heads, room, head size)
         self._cache: weakref.ref[KeyValueCache] | None = None  # that lies in the part of texts
 
@@ -87,12 +86,12 @@ class StaticMemory:
 
     def clear(self) -> None:
         """Free the memory, except that of a running search."""
-        self.version += 1
+        self._replaced()
         self._parts.clear()
         self._cache = None
 
     def _replace(self, name: str, part: Tensor) -> None:
-        self.version += 1
+        self._replaced()
         self._parts[name] = part
 
 

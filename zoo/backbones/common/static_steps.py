@@ -126,10 +126,9 @@ class StaticSteps:
         check_choice("backbone.capture", capture, get_args(Capture))
         self.capture: Capture = capture
         self._capturer = capturer
-        self.memory = StaticMemory()
         self._steps: dict[tuple[Hashable, ...], _Step] = {}
         self._weights: list[tuple[Any, ...]] = []  # to whose addresses the steps refer
-        self._version = 0  # of the memory to whose addresses they refer
+        self.memory = StaticMemory(self._steps.clear)
 
     def __reduce__(self) -> tuple[Callable[[], "StaticSteps"], tuple[()]]:
         """Copy and pickle the arguments only, because a graph belongs to its process."""
@@ -166,7 +165,6 @@ class StaticSteps:
 
     def clear(self) -> None:
         """Free memory and graphs, which also keep the weights that they refer to."""
-        self._steps.clear()
         self._weights = []
         self.memory.clear()
 
@@ -201,9 +199,6 @@ class StaticSteps:
             return plain()
         live, beams = ids.shape
         self.memory.reserve(cache, beams)
-        if self.memory.version != self._version:
-            self._steps.clear()
-            self._version = self.memory.version
         keys = rounded_up(cache.length + beams)
         step = self._steps.get((live, beams, keys, kind))
         if step is None:
