@@ -78,6 +78,30 @@ def test_a_run_is_listed_once_and_reports_on_runs_are_left_out(tmp_path: Path) -
     assert [joined.system for joined in named.rows] == ["a policy.k=1", "a policy.k=3"]
 
 
+def test_a_copy_of_the_results_within_a_run_is_left_out(tmp_path: Path) -> None:
+    """W&B keeps one, offline."""
+    one = run(tmp_path / "runs" / "one", [row("a", 50.0)], "policy.k=1")
+    run(one / "wandb" / "offline-run" / "files", [row("a", 50.0)])
+    for place in (one, tmp_path / "runs"):
+        assert [finished.folder for finished in find_runs([place])] == [one]
+    link = tmp_path / "latest"
+    link.symlink_to(tmp_path / "runs")
+    assert len(find_runs([link, one])) == 1
+
+
+def test_a_system_of_one_run_keeps_its_name(tmp_path: Path) -> None:
+    """Parts of a comparison, whose overrides leave out the other part."""
+    one = run(tmp_path / "one", [row("a", 50.0), row("c", 55.0)], "~compare.b", "policy.k=1")
+    two = run(tmp_path / "two", [row("b", 60.0), row("c", 65.0)], "~compare.a", "policy.k=3")
+    rows = joined_rows(find_runs([one, two]), tmp_path / "joined")
+    assert [joined.system for joined in rows] == [
+        "a",
+        "c ~compare.b policy.k=1",
+        "b",
+        "c ~compare.a policy.k=3",
+    ]
+
+
 def test_a_folder_of_reports_only_is_refused(tmp_path: Path) -> None:
     join([run(tmp_path / "one", [row("a", 50.0)])], tmp_path / "reports" / "first")
     with pytest.raises(ZooError, match="but those of reports on other runs; name the folder"):

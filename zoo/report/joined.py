@@ -1,7 +1,8 @@
 """Joins the rows of finished runs: jobs of a sweep, shards, runs of other people."""
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,14 +44,15 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     """Return the runs in folders, in the order of the folders; a multirun has several.
 
     A run that is found twice is listed once. Reports on runs, which repeat their rows, are only
-    read where their folder itself is named.
+    read where their folder itself is named. Folders within a run are not searched: offline, W&B
+    keeps a copy of the results there.
 
     Raises:
         ZooError: a folder has no results, or a file in it is damaged.
     """
     runs: dict[Path, FinishedRun] = {}
     for place in places:
-        paths = sorted(place.rglob(RESULTS)) if place.is_dir() else []
+        paths = list(_results(place))
         found = [
             FinishedRun(path.parent, read_rows(path), _overrides(path.parent)) for path in paths
         ]
@@ -63,18 +65,29 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     return list(runs.values())
 
 
+def _results(place: Path) -> Iterator[Path]:
+    """Yield the results of a run folder, or of all run folders in any other folder."""
+    if (place / RESULTS).is_file():
+        yield place / RESULTS
+    elif place.is_dir():
+        for inner in sorted(place.iterdir()):
+            if not inner.is_symlink():
+                yield from _results(inner)
+
+
 def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     """Return the rows of all runs.
 
-    The name of a row contains the overrides in which its run differs from the other runs. Reference
-    rows that several runs share are listed once. A row keeps its intervals and loses its p-values,
-    whose baseline may not be among the rows.
+    The name of a system that is in several runs contains the overrides in which a run differs from
+    the others. Reference rows that several runs share are listed once. A row keeps its intervals
+    and loses its p-values, whose baseline may not be among the rows.
 
     Args:
         runs: finished runs.
         folder: folder of the joined results, to which the paths of the logs are relative.
     """
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()
+    found_in = Counter(name for run in runs for name in {row.system for row in run.rows})
     rows: list[Row] = []
     for run in runs:
         own = [
@@ -85,7 +98,9 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
         for row in run.rows:
             log = os.path.relpath(run.folder / row.instances, folder)
             settings = {**row.settings, RUN: str(run.folder), "overrides": list(run.overrides)}
-            name = " ".join([row.system, *own]) if row.kind == "system" else row.system
+            name = row.system
+            if row.kind == "system" and found_in[name] > 1:
+                name = " ".join([name, *own])
             joined = replace(row, system=name, instances=log, settings=settings, p_values={})
             if row.kind == "system" or not any(_same_reference(joined, other) for other in rows):
                 rows.append(joined)
