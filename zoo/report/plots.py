@@ -143,25 +143,25 @@ def _curves(axis: Axes, rows: Sequence[Row], panel: Panel) -> None:
     crowded = len(systems) > MANY
     for group in by_system(rows):
         kind, name = group[0].kind, group[0].system  # equal in all rows of a group
-        if kind == "ceiling":
-            _offline_lines(axis, group, quality=panel.quality)
-            continue
-
         color, marker = GREY, "x"
-        if kind == "system":
-            color_place, marker_place = places(systems.index(name))
+        system = name.removesuffix(" offline") if kind == "ceiling" else name
+        if system in systems:
+            color_place, marker_place = places(systems.index(system))
             color, marker = STYLES[color_place].light, STYLES[marker_place].marker
-        _line(axis, group, panel, color=color, marker=marker, crowded=crowded)
+        if kind == "ceiling":
+            _offline_lines(axis, group, quality=panel.quality, color=color)
+        else:
+            _line(axis, group, panel, color=color, marker=marker, crowded=crowded)
 
 
-def _offline_lines(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
-    """Draw the quality of offline rows as horizontal lines."""
+def _offline_lines(axis: Axes, group: Sequence[Row], *, quality: str, color: str) -> None:
+    """Draw the quality of offline rows as horizontal lines in the color of their system."""
     for row in group:
         value = row.scores.get(quality)
         if value is not None:
             axis.axhline(
                 value,
-                color=GREY,
+                color=color,
                 linestyle=(0, (5, 4)),
                 linewidth=1.1,
                 label=_name(row),
