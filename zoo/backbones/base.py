@@ -175,9 +175,6 @@ class Backbone(nn.Module, ABC):
         """Choose the memory layout of the weights for streaming; values stay the same."""
         arrange_linear(self)
 
-    def release(self) -> None:
-        """Free memory that is kept from search to search, which a training needs itself."""
-
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the weights and files that ``load`` reads.
 

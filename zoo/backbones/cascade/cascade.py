@@ -170,10 +170,6 @@ class Cascade(Backbone):
         """Choose the memory layout of the weights for streaming; values stay the same."""
         layers.arrange(self, self.translator)
 
-    def release(self) -> None:
-        """Free what the transcriber keeps; the translator keeps nothing."""
-        self.transcriber.release()
-
     def load(self) -> None:
         """Load transcriber, translator and tokenizer.
 

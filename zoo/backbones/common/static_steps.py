@@ -280,6 +280,14 @@ class _Step:
         return self._replay()
 
 
+def free_static_steps(backbone: nn.Module) -> None:
+    """Free the static memory and the captured steps of all decoders of a backbone."""
+    for module in backbone.modules():
+        for part in vars(module).values():
+            if isinstance(part, StaticSteps):
+                part.clear()
+
+
 def recorded_heads(heads: Heads | None) -> Hashable:
     """Identify the heads whose attention is recorded, in a ``kind`` of steps."""
     if heads is None:

@@ -320,11 +320,6 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             units = self.speaker.vocoder.config.unit_hifi_gan_vocab_size
             self.codebook = Codebook.fit(waves, units=units)
 
-    def release(self) -> None:
-        """Free the static memory and the captured steps of both decoders."""
-        super().release()
-        self.speaker.steps.clear()
-
     def check_speech(self, language: Language, *, layer: int | None) -> None:
         """Raise ZooError if the model does not speak ``language`` or has no layer ``layer``.
 

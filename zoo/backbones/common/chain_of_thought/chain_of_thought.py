@@ -273,10 +273,6 @@ class ChainOfThought(HeadAlignment, Backbone):
         """Choose the memory layout of the weights for streaming; values stay the same."""
         layers.arrange(self, self.decoder)
 
-    def release(self) -> None:
-        """Free the static memory and the captured steps."""
-        self.steps.clear()
-
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write model, adapter and tokenizer in the file layout of Transformers.
 

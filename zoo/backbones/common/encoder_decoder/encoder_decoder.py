@@ -155,10 +155,6 @@ class EncoderDecoder(HeadAlignment, Backbone):
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
-    def release(self) -> None:
-        """Free the static memory and the captured steps."""
-        self.steps.clear()
-
     @property
     def attention_shape(self) -> tuple[int, int]:
         """Number of decoder layers, and of attention heads per layer."""

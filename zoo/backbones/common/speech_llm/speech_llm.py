@@ -175,10 +175,6 @@ class SpeechLLM(Backbone):
         """Choose the memory layout of the weights for streaming; values stay the same."""
         layers.arrange(self, self.decoder)
 
-    def release(self) -> None:
-        """Free the static memory and the captured steps."""
-        self.steps.clear()
-
     def _build(self) -> None:
         """Create encoder, adapter and decoder, with initial weights if there is no checkpoint."""
         is_trained = self.checkpoint is not None
