@@ -131,6 +131,14 @@ class TokenizerCorpus:
         return "word" if len(units) > 1 else units.pop()
 
 
+@runtime_checkable
+class KeepsMemory(Protocol):
+    """A part of a backbone that keeps memory from search to search."""
+
+    def free_memory(self) -> None:
+        """Free the memory; the next search allocates it again."""
+
+
 class Backbone(nn.Module, ABC):
     """A speech translation network.
 
@@ -174,6 +182,13 @@ class Backbone(nn.Module, ABC):
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
         arrange_linear(self)
+
+    def release(self) -> None:
+        """Free memory that parts keep from search to search, such as captured steps."""
+        for module in self.modules():
+            for part in vars(module).values():
+                if isinstance(part, KeepsMemory):
+                    part.free_memory()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the weights and files that ``load`` reads.

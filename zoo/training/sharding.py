@@ -19,7 +19,6 @@ from lightning.pytorch.strategies import ParallelStrategy, Strategy
 from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.static_steps import free_static_steps
 from zoo.systems.base import StreamingSystem
 
 # Free memory that an evaluation needs, in sizes of the weights: the weights, and the caches and
@@ -125,7 +124,7 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
         try:
             yield True
         finally:
-            free_static_steps(system.backbone)
+            system.backbone.release()
         return
 
     gathered, device, sharded = strategy.gathered, strategy.root_device, system.backbone
@@ -150,7 +149,7 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
     try:
         yield True
     finally:
-        free_static_steps(gathered.backbone)
+        gathered.backbone.release()
         gathered.clear()
         system.backbone = sharded
 

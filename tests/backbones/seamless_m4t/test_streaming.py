@@ -8,7 +8,7 @@ import torch
 from tests.backbones.seamless_m4t.conftest import Load, noise
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import StaticSteps, free_static_steps
+from zoo.backbones.common.static_steps import StaticSteps
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
@@ -89,7 +89,7 @@ def test_static_steps_synthesise_the_same_speech(
         done = list(simulate(streaming_system, sources, batch_size=2))
         for steps in (backbone.steps, backbone.speaker.steps):
             assert bool(steps._steps) == (capture == "static")
-        free_static_steps(backbone)
+        backbone.release()
         for steps in (backbone.steps, backbone.speaker.steps):
             assert (steps._steps, steps.memory._parts) == ({}, {})
         return sorted(done, key=lambda instance: instance.index)

@@ -163,7 +163,7 @@ class StaticSteps:
         """Whether a cache lies in the static memory."""
         return self.memory.holds(cache)
 
-    def clear(self) -> None:
+    def free_memory(self) -> None:
         """Free memory and graphs, which also keep the weights that they refer to."""
         self._weights = []
         self.memory.clear()
@@ -229,7 +229,7 @@ class StaticSteps:
         """Print a warning and use plain steps from now on."""
         warn(f"backbone.capture: {reason}; decoding goes on without captured steps.", stacklevel=2)
         self.capture = "off"
-        self.clear()
+        self.free_memory()
         return plain()
 
 
@@ -278,14 +278,6 @@ class _Step:
                 self._replay = capturer(self.compute)
         self.replays += 1
         return self._replay()
-
-
-def free_static_steps(backbone: nn.Module) -> None:
-    """Free the static memory and the captured steps of all decoders of a backbone."""
-    for module in backbone.modules():
-        for part in vars(module).values():
-            if isinstance(part, StaticSteps):
-                part.clear()
 
 
 def recorded_heads(heads: Heads | None) -> Hashable:

@@ -177,7 +177,7 @@ def test_cleared_steps_keep_neither_memory_nor_weights() -> None:
     searched(model, steps)
     memory = weakref.ref(steps.memory._parts["text"])
     weights = weakref.ref(model.model.layers[0].self_attn.q_proj.weight.untyped_storage())
-    steps.clear()
+    steps.free_memory()
     for weight in model.parameters():
         weight.data = weight.data.clone()
     gc.collect()
