@@ -1,25 +1,31 @@
 """Systems by name, for scripts and notebooks: ``zoo.load("infinisst_minitalks_en-de")``."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from zoo.config import CONF, build, choices_of, compose
+from zoo.config.records import DESCRIPTION, packaged_configurations, record_of
+from zoo.config.writing import override_value
 from zoo.errors import ZooError, unknown_choice
-from zoo.parsing import parse_yaml
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
 
-CONFIG_DIR = "--config-dir"  # a recorded argument that names a folder of YAML files
-FOLDER = "<this folder>"  # stands for the folder of the weights in its own configuration
 CHECKPOINTS = CONF.parent / "checkpoints"  # shipped with the repository
 # Overrides of these groups choose a system; another system replaces them.
 SYSTEM_GROUPS = ("system", "policy", "history", "synthesizer")
 
 
-def load(source: str | Path, system: str | None = None, **overrides: Any) -> StreamingSystem:
+def load(
+    source: str | Path,
+    system: str | None = None,
+    *,
+    trusted_packages: Collection[str] = (),
+    config_dir: str | Path | None = None,
+    **overrides: Any,
+) -> StreamingSystem:
     """Create a system for streaming or for Lightning's Trainer; weights are read when it runs.
 
     Args:
@@ -27,34 +33,56 @@ def load(source: str | Path, system: str | None = None, **overrides: Any) -> Str
             as ``infinisst_minitalks_en-de``, or the name of a system such as ``infinisst``.
         system: Name of another system than the checkpoint was trained for: one offline network
             serves ``streamatt``, ``alignatt``, ``wait_k`` and others.
+        trusted_packages: Installed packages of your own whose classes the folder may name. Their
+            YAML files are read from the folder ``conf`` in the package. A folder that names a
+            class of another package is refused: a checkpoint is data, and a class is code.
+        config_dir: Another folder of YAML files, as ``--config-dir`` of ``evaluate.py``.
         **overrides: Values of the configuration, such as ``policy="alignatt"``. Dotted keys are
             passed as ``**{"policy.frames": 4}``.
 
     Raises:
-        ZooError: There is no such folder or system, the folder does not name its system, or an
-            override is wrong.
+        ZooError: There is no such folder or system, the folder does not name its system or records
+            what no folder may (see docs/security.md), or an override is wrong.
     """
-    given = [f"{name}={_written(value)}" for name, value in overrides.items()]
+    given = [f"{name}={override_value(value)}" for name, value in overrides.items()]
     if system is not None:
         given.insert(0, f"system={system}")
+    replaced = {item.partition("=")[0] for item in given}
+    if system is not None:
+        replaced |= set(SYSTEM_GROUPS)
+    for name in trusted_packages:
+        if name in sys.stdlib_module_names or not name.isidentifier() or not find_spec(name):
+            raise ZooError(f"trusted_packages has {name!r}, which is no package of yours.")
+    folders = packaged_configurations(trusted_packages)
+    folders += [Path(config_dir)] if config_dir is not None else []
+
     folder = next((path for path in (Path(source), CHECKPOINTS / source) if path.is_dir()), None)
     if folder is not None:
-        recorded = recorded_overrides(folder, other_system=system is not None)
-    elif str(source) in choices_of("evaluate", "system"):
-        recorded = [f"system={source}"]
+        recorded = record_of(folder, trusted_packages, folders, replaced=replaced)
+    elif str(source) in (systems := choices_of("evaluate", "system", folders)):
+        recorded = [] if "system" in replaced else [f"system={source}"]
     else:
         names = sorted(path.name for path in CHECKPOINTS.glob("*"))
-        known = [*choices_of("evaluate", "system"), *names]
-        raise unknown_choice("system or folder of a checkpoint", str(source), known)
+        raise unknown_choice("system or folder of a checkpoint", str(source), [*systems, *names])
 
-    changed = {_key(item) for item in given}
-    kept = [item for item in recorded if _key(item) not in changed and _key(item) != CONFIG_DIR]
-    yaml_folder = next((_value(item) for item in recorded if _key(item) == CONFIG_DIR), None)
-    cfg = compose("evaluate", [*kept, *given], yaml_folder)
-    found = build(cfg.system)
+    trusted = f"trusted_packages=[{','.join(trusted_packages)}]"
+    try:
+        found = build(compose("evaluate", [*recorded, *given, trusted], folders).system)
+    except ZooError:
+        if folder is not None:
+            check_record(folder, recorded, folders)
+        raise
     if not isinstance(found, StreamingSystem):
         raise ZooError(f"{source!r} is no streaming system.")
     return found
+
+
+def check_record(folder: Path, recorded: Sequence[str], folders: Sequence[Path]) -> None:
+    """Raise ZooError, with the name of the folder, if its record alone makes no system."""
+    try:
+        build(compose("evaluate", recorded, folders).system)
+    except ZooError as error:
+        raise ZooError(f"{folder}/{DESCRIPTION} records no system of the zoo: {error}") from error
 
 
 def training_plan(experiment: str, **overrides: Any) -> TrainingPlan:
@@ -71,45 +99,6 @@ def training_plan(experiment: str, **overrides: Any) -> TrainingPlan:
     """
     from zoo.training.module import Training
 
-    given = [f"{name}={_written(value)}" for name, value in overrides.items()]
+    given = [f"{name}={override_value(value)}" for name, value in overrides.items()]
     cfg = compose("train", [f"experiment={experiment}", *given])
     return Training(build(cfg.training), seed=cfg.seed)
-
-
-def recorded_overrides(folder: Path, *, other_system: bool = False) -> list[str]:
-    """Return the overrides with which ``evaluate.py`` runs a checkpoint.
-
-    Args:
-        folder: Folder with ``config.yaml``.
-        other_system: Whether to leave out the system and its parts.
-
-    Raises:
-        ZooError: The folder has no such record.
-    """
-    path = folder / "config.yaml"
-    try:
-        items: Sequence[str] = parse_yaml(path.read_text())["evaluate"]["overrides"]
-        recorded = [str(item).replace(FOLDER, str(folder)) for item in items]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise ZooError(
-            f"{path} does not state how to evaluate the checkpoint; load a system by its name and "
-            "set its backbone and weights."
-        ) from error
-    return [item for item in recorded if not (other_system and _key(item) in SYSTEM_GROUPS)]
-
-
-def _key(override: str) -> str:
-    return override.partition("=")[0]
-
-
-def _value(override: str) -> str:
-    return override.partition("=")[2]
-
-
-def _written(value: Any) -> str:
-    """Return a value as an override writes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)

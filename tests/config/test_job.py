@@ -373,6 +373,6 @@ def test_a_changed_file_is_read_again_and_a_composition_changes_no_other(tmp_pat
     values = []
     for words, given in ((1, []), (1, ["seed=5"]), (1, []), (20, [])):
         file.write_text(f"# @package _global_\nevaluation:\n  knob_values: [{words}]\n")
-        cfg = compose("evaluate", ["experiment=mine", *given], str(tmp_path))
+        cfg = compose("evaluate", ["experiment=mine", *given], [tmp_path])
         values.append((cfg.evaluation.knob_values[0], cfg.seed))
     assert values == [(1, 0), (1, 5), (1, 0), (20, 0)]

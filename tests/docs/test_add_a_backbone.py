@@ -23,10 +23,15 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def import_path(package: Path) -> dict[str, str]:
+    """The environment in which Python finds the zoo and the package."""
+    return {"PYTHONPATH": f"{package}:{ROOT}"}
+
+
 def run(package: Path, script: str, *overrides: str) -> str:
     """The output of a command in the package's folder."""
-    environment = {"PYTHONPATH": str(package)}
-    done = processes.run(ROOT / script, *overrides, *QUICK, folder=package, environment=environment)
+    given = (*overrides, *QUICK)
+    done = processes.run(ROOT / script, *given, folder=package, environment=import_path(package))
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -52,3 +57,15 @@ def test_a_backbone_from_outside_trains_and_streams(package: Path) -> None:
     results = run(package, script, *arguments, "evaluation.talks=1")
     assert "word_spotter" in results
     assert "BLEU" in results
+
+    loaded = "\n".join(
+        [
+            "import zoo",
+            f"system = zoo.load({str(export)!r}, trusted_packages=['my_zoo'])",
+            "system.configure_model()",
+            "print(type(system.backbone).__module__)",
+        ]
+    )
+    (package / "load.py").write_text(loaded)
+    done = processes.run(package / "load.py", folder=package, environment=import_path(package))
+    assert done.stdout.split() == ["my_zoo.word_spotter"], done.stderr[-3000:]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 import zoo
 from tests.fixtures import processes
 from zoo.config import build, compose
-from zoo.loading import FOLDER
+from zoo.config.records import FOLDER
 from zoo.training.preparation import prepare
 from zoo.training.writing import read_file
 

@@ -18,6 +18,7 @@ from zoo.config.signatures import (
     INSTANTIATE_KEYS,
     REQUIRED,
     TARGET,
+    check_allowed,
     check_flags,
     hints_of,
     located,
@@ -54,6 +55,7 @@ def check_part(node: Any, unresolved: Any, whole: Any, *, where: str) -> None:
     values = {str(name): value for name, value in node.items() if name not in INSTANTIATE_KEYS}
     if TARGET in node:
         check_flags(node, where=where)
+        check_allowed(node, whole.get("trusted_packages") or (), where=where)
         links = {name: link for name in values if (link := _link(unresolved[name]))}
         check_arguments(located(node[TARGET], where=where), values, where=where, links=links)
 

@@ -9,28 +9,31 @@ from omegaconf.errors import OmegaConfBaseException
 from zoo.config import loader
 from zoo.config.loader import PARTS
 from zoo.config.mistakes import explained, null_choice, one_line
-from zoo.config.sources import composed, job_loader
+from zoo.config.records import check_folders
+from zoo.config.sources import Folders, composed, job_loader
 from zoo.errors import ZooError
 
 
-def compose(config_name: str, given: Sequence[str] = (), folder: str | None = None) -> DictConfig:
+def compose(config_name: str, given: Sequence[str] = (), folders: Folders = ()) -> DictConfig:
     """Return the configuration that an entry point composes.
 
     Args:
         config_name: ``train`` or ``evaluate``.
         given: overrides. In a job, files are also found in the folders that its command line names
             (``--config-dir``, ``hydra.searchpath``).
-        folder: outside of a job, another folder in which files are found, as by ``--config-dir``.
+        folders: outside of a job, other folders in which files are found, as by ``--config-dir``.
 
     Raises:
-        ZooError: an override is wrong.
+        ZooError: an override is wrong, or a folder of weights records what no folder may.
     """
     try:
-        return composed(config_name, given, folder)
+        cfg = composed(config_name, given, folders)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ZooError(explained(error, config_name, given, folder)) from error
+        raise ZooError(explained(error, config_name, given, folders)) from error
     except ValueError as error:  # Hydra raises it for wrong choices of groups
-        raise ZooError(null_choice(given, folder) or one_line(error)) from error
+        raise ZooError(null_choice(given, folders) or one_line(error)) from error
+    check_folders(cfg, folders)
+    return cfg
 
 
 def choices(given: Sequence[str]) -> dict[str, str | None]:
@@ -42,7 +45,7 @@ def choices(given: Sequence[str]) -> dict[str, str | None]:
     try:
         return found.choices("evaluate", [*search, *given])
     except (HydraException, OmegaConfBaseException) as error:
-        raise ZooError(explained(error, "evaluate", given, None)) from error
+        raise ZooError(explained(error, "evaluate", given)) from error
     except ValueError as error:  # see ``compose``
         raise ZooError(one_line(error)) from error
 
@@ -69,12 +72,13 @@ def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
     return loader.row_name(name, loader.departures(chosen, preset))
 
 
-def choices_of(config_name: str, group: str) -> list[str]:
+def choices_of(config_name: str, group: str, folders: Folders = ()) -> list[str]:
     """Return the choices of a group, also of the folders that the job's command line names.
 
     Args:
         config_name: ``train`` or ``evaluate``.
         group: group, such as ``system``.
+        folders: additional folders of a new loader; see ``job_loader``.
     """
-    found, search = job_loader()
+    found, search = job_loader(folders)
     return list(found.get_group_options(group, overrides=search))

@@ -23,6 +23,7 @@ from zoo.config import loader
 from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
+from zoo.config.records import check_folders
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
 from zoo.errors import (
     BAD_INPUT,
@@ -127,10 +128,11 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
     typed = _typed(config_name)
     loader.install(show_help=typed.help)
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
+    folders = [typed.config_dir] if typed.config_dir else []
     working = False
 
     def described(error: HydraException | OmegaConfBaseException) -> str:
-        return explained(error, config_name, typed.overrides, typed.config_dir)
+        return explained(error, config_name, typed.overrides, folders)
 
     def guarded(cfg: DictConfig) -> float | None:
         nonlocal working
@@ -138,6 +140,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         try:
             _check_languages(cfg)
             _check_keys(cfg, config_name)
+            check_folders(cfg)
             value = job(cfg)
         except ZooError as error:
             _exit(str(error))
@@ -167,7 +170,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
     except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
         if working:
             raise
-        _exit(null_choice(typed.overrides, typed.config_dir) or one_line(error))
+        _exit(null_choice(typed.overrides, folders) or one_line(error))
     except OSError as error:
         if working:
             raise
@@ -201,6 +204,11 @@ def _typed(config_name: str) -> Namespace:
     parser = get_args_parser()
     parser.error = _exit  # type: ignore[assignment]  # argparse prints the usage as well
     typed = parser.parse_args(sys.argv[1:])
+    if typed.experimental_rerun:
+        _exit(
+            "--experimental-rerun unpickles its file, which may run any code; give the overrides "
+            "of the run instead."
+        )
     if typed.config_name not in (None, config_name):
         _exit(
             f"{config_name}.py reads {config_name}.yaml and no other main file; choose its parts "

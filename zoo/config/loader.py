@@ -7,7 +7,9 @@ it.
 """
 
 import copy
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,14 @@ from hydra.core.default_element import ConfigDefault, ResultDefault
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
-from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from zoo.config.outlines import outline
 from zoo.config.signatures import (
     INSTANTIATE_KEYS,
+    OWN_PACKAGES,
     TARGET,
     Argument,
     arguments,
@@ -50,6 +53,8 @@ PARTS = (
 )  # groups that a system chooses
 SEVERAL = ("metric", "experiment")  # groups of which no choice may be named
 SEARCH_PATH = "hydra.searchpath"
+TRUSTED = "trusted_packages"  # key of the packages, besides the zoo, whose classes are created
+OWN_PROVIDERS = ("hydra", "main", "schema")  # Hydra's names of its own files and of conf/
 # Content of configuration files by provider, path, time of the last change and size.
 _parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
 
@@ -69,7 +74,14 @@ class Repository(ConfigRepository):
 
     A copy shares all but the list of the sources, which Hydra replaces. Hydra's copies, of all
     registered configurations, take four fifths of the time of ``--help``.
+
+    Attributes:
+        packages: packages of the targets in files that the user's command line has found.
     """
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.packages: set[str] = set()
 
     def __deepcopy__(self, memo: object) -> "Repository":
         return copy.copy(self)
@@ -80,6 +92,13 @@ class Repository(ConfigRepository):
         The name of the system and the systems of a comparison read the same files again.
         """
         source = self._find_object_source(config_path, ObjectType.CONFIG)
+        found = self._load(source, config_path)
+        if source is not None and found is not None and source.provider not in OWN_PROVIDERS:
+            self.packages |= named_packages(OmegaConf.to_yaml(found.config))
+        return found
+
+    def _load(self, source: ConfigSource | None, config_path: str) -> ConfigResult | None:
+        """Return what a file of a source contains, see ``load_config``."""
         if source is None or source.scheme() != "file":
             return super().load_config(config_path)
         path = Path(source.path, source._normalize_file_name(config_path))
@@ -103,7 +122,7 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
-        self.repository = Repository(config_search_path)
+        self._files = self.repository = Repository(config_search_path)
         self._choices: dict[tuple[str | None, ...], dict[str, str | None]] = {}
 
     def _parse_overrides_and_create_caching_repo(
@@ -167,6 +186,7 @@ class Loader(ConfigLoaderImpl):
             if item.is_discrete_sweep() and next(iter(item.sweep_iterator()), None) is None:
                 raise ZooError(f"{item.input_line} has no value, so that no job would run.")
         with open_dict(cfg):
+            cfg[TRUSTED] = self._trusted_packages(cfg)
             # an override may have named a part
             named = {_root(item) for item in self._given if "." in item.key_or_group}
             fill(cfg, cfg if self.filled is None else {*self.filled, *named})
@@ -178,6 +198,19 @@ class Loader(ConfigLoaderImpl):
                 preset = self.choices(config_name, [*search, f"system={chosen['system']}"])
                 cfg.system.name = row_name(str(chosen["system"]), departures(chosen, preset))
         return cfg
+
+    def _trusted_packages(self, cfg: DictConfig) -> list[str]:
+        """Return the packages that the user names, by the key or by targets that the user sets.
+
+        Raises ZooError if the key is no list of names.
+        """
+        listed = cfg.get(TRUSTED, [])
+        if not isinstance(listed, ListConfig) or not all(
+            isinstance(name, str) and name.isidentifier() for name in listed
+        ):
+            raise ZooError(f"{TRUSTED} must be a list of packages such as [my_zoo], not {listed}.")
+        typed = (named_packages(str(item.input_line)) for item in self._given)
+        return sorted({*listed, *self._files.packages, *chain(*typed)})
 
     def owners(self, group: str, key: str, overrides: Sequence[str]) -> Iterator[str]:
         """Yield the choices of a group that have a key, as far as files and source show it.
@@ -388,6 +421,12 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
         below = [str(name) for name in node if name not in INSTANTIATE_KEYS]
         example = f" such as {{{below[0]}: VALUE}}" if below else ""
         raise ZooError(f"{override.input_line}: {key} takes a mapping{example}.")
+
+
+def named_packages(text: str) -> set[str]:
+    """Return the packages, besides the zoo, of the targets in an override or a YAML file."""
+    packages = re.findall(rf"{TARGET}['\"]?\s*[:=]\s*['\"]?(\w+)", text)
+    return {package for package in packages if package not in OWN_PACKAGES}
 
 
 def _root(override: Override) -> str:

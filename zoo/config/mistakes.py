@@ -9,7 +9,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config.loader import SEARCH_PATH, keys_beside
 from zoo.config.signatures import INSTANTIATE_KEYS
-from zoo.config.sources import composed, job_loader
+from zoo.config.sources import Folders, composed, job_loader
 from zoo.errors import ZooError, unknown_choice
 
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
@@ -29,7 +29,7 @@ def explained(
     error: HydraException | OmegaConfBaseException,
     config_name: str,
     given: Sequence[str],
-    folder: str | None = None,
+    folders: Folders = (),
 ) -> str:
     """Return one sentence about wrong overrides, with the possible choices if they are known.
 
@@ -37,7 +37,7 @@ def explained(
         error: error of Hydra or OmegaConf.
         config_name: ``train`` or ``evaluate``.
         given: overrides.
-        folder: additional folder of a new loader; see ``job_loader``.
+        folders: additional folders of a new loader; see ``job_loader``.
     """
     for cause in causes(error):
         if isinstance(cause, ZooError):
@@ -61,39 +61,39 @@ def explained(
         )
     # Hydra's own settings are not part of the composed configuration.
     found = re.match(r"Could not override '((?!hydra\b)[^'@]+)'", str(error))
-    if found and (sentence := _unknown_key(config_name, found[1], given, folder)):
+    if found and (sentence := _unknown_key(config_name, found[1], given, folders)):
         return sentence
 
     sentences = dict.fromkeys(one_line(item) for item in (error, *causes(error)))
     return " ".join(sentences)
 
 
-def null_choice(given: Sequence[str], folder: str | None) -> str:
+def null_choice(given: Sequence[str], folders: Folders) -> str:
     """Return a sentence with the choices of a group that is set to null, such as ``system=null``.
 
     Hydra's message does not name the choices. The sentence is empty if no group is null.
     """
-    found, search = job_loader(folder)
+    found, search = job_loader(folders)
     for group in (item.partition("=")[0] for item in given if item.endswith("=null")):
         if choices := found.get_group_options(group, overrides=search):
             return str(unknown_choice(group, "null", choices))
     return ""
 
 
-def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str | None) -> str:
+def _unknown_key(config_name: str, key: str, given: Sequence[str], folders: Folders) -> str:
     """Return a sentence about an unknown key, with the choices of its group that have the key.
 
     Args:
         config_name: ``train`` or ``evaluate``.
         key: full key, such as ``data.root``.
         given: overrides.
-        folder: additional folder of a new loader; see ``job_loader``.
+        folders: additional folders of a new loader; see ``job_loader``.
 
     Returns:
         The sentence; empty if the key exists.
     """
     group, _, subkey = key.partition(".")
-    found, search = job_loader(folder)
+    found, search = job_loader(folders)
     search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
     choices_of_groups = []
     for item in given:
@@ -103,9 +103,9 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
         if "." not in name and found.get_group_options(name, overrides=search):
             choices_of_groups.append(item)
 
-    siblings = _siblings(config_name, key, [*search, *choices_of_groups], folder)
+    siblings = _siblings(config_name, key, [*search, *choices_of_groups], folders)
     if siblings is None:  # the parent of the key does not exist either
-        return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if subkey else ""
+        return _unknown_key(config_name, key.rpartition(".")[0], given, folders) if subkey else ""
 
     owners = list(found.owners(group, key, search)) if subkey else []
     if owners:
@@ -118,7 +118,7 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
 
 
 def _siblings(
-    config_name: str, key: str, given: Sequence[str], folder: str | None
+    config_name: str, key: str, given: Sequence[str], folders: Folders
 ) -> list[str] | None:
     """Return the full keys of the mapping that contains ``key``; None if there is no such mapping.
 
@@ -126,18 +126,18 @@ def _siblings(
         config_name: ``train`` or ``evaluate``.
         key: full key.
         given: overrides.
-        folder: additional folder of a new loader; see ``job_loader``.
+        folders: additional folders of a new loader; see ``job_loader``.
     """
     parent = key.rpartition(".")[0]
     try:
         if not parent:
-            return [str(name) for name in composed(config_name, given, folder, filled=())]
+            return [str(name) for name in composed(config_name, given, folders, filled=())]
         root = parent.partition(".")[0]
-        cfg = composed(config_name, given, folder, filled=())
+        cfg = composed(config_name, given, folders, filled=())
         if (known := keys_beside(cfg, key.split("."))) is not None:
             return [f"{parent}.{name}" for name in known if name not in INSTANTIATE_KEYS]
         create = f"{parent}={{}}"  # a part that is null becomes a part with default values
-        cfg = composed(config_name, [*given, create], folder, filled=(root,))
+        cfg = composed(config_name, [*given, create], folders, filled=(root,))
         siblings = OmegaConf.select(cfg, parent)
     except (ZooError, HydraException, OmegaConfBaseException):
         return None

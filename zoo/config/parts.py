@@ -18,10 +18,23 @@ def build(node: DictConfig) -> Any:
     Raises:
         ZooError: a target does not accept a key or a value.
     """
+    return _create(node)
+
+
+def _create(node: DictConfig, *, partial: bool = False) -> Any:
+    """Call Hydra's ``instantiate``, which nothing else calls: it runs what targets name.
+
+    Args:
+        node: configuration node; ``check_values`` refuses targets that nobody has named.
+        partial: whether to return a ``functools.partial`` of the node's target instead.
+
+    Raises:
+        ZooError: see ``build``.
+    """
     check_values(node)
     name = str(node._get_full_key(None))
     try:
-        return instantiate(node, _convert_="all")
+        return instantiate(node, _convert_="all", **({"_partial_": True} if partial else {}))
     except HydraException as error:
         for cause in causes(error):
             if isinstance(cause, ZooError):
@@ -47,7 +60,7 @@ def check_values(node: DictConfig) -> None:
 
 def arguments_of(node: DictConfig) -> dict[str, Any]:
     """Return the arguments with which ``build`` would call the node's ``_target_``."""
-    arguments: dict[str, Any] = instantiate(node, _convert_="all", _partial_=True).keywords
+    arguments: dict[str, Any] = _create(node, partial=True).keywords
     return arguments
 
 

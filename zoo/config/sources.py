@@ -18,13 +18,14 @@ from zoo.tracking.launch import register_resolvers
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
+Folders = Sequence[str | Path]
 COMMAND_LINE = "command-line"  # Hydra's name of the provider of --config-dir
 
 
 def composed(
     config_name: str,
     given: Sequence[str],
-    folder: str | None = None,
+    folders: Folders = (),
     *,
     filled: Collection[str] | None = None,
 ) -> DictConfig:
@@ -33,10 +34,10 @@ def composed(
     Args:
         config_name: ``train`` or ``evaluate``.
         given: overrides.
-        folder: additional folder of a new loader; see ``job_loader``.
+        folders: additional folders of a new loader; see ``job_loader``.
         filled: nodes that receive the arguments that the files leave out; see ``Loader``.
     """
-    found, search = job_loader(folder)
+    found, search = job_loader(folders)
     found.filled = filled
     try:
         cfg = found.load_configuration(
@@ -50,13 +51,13 @@ def composed(
     return cfg
 
 
-def job_loader(folder: str | None = None) -> tuple[Loader, list[str]]:
+def job_loader(folders: Folders = ()) -> tuple[Loader, list[str]]:
     """Return a loader, and the overrides with which it finds the files of the running job.
 
     A job has a loader. Without a job, a new loader is created.
 
     Args:
-        folder: folder in which a new loader finds files, in addition to ``conf/``.
+        folders: folders in which a new loader finds files, in addition to ``conf/``.
 
     Returns:
         The loader, and the job's overrides of ``hydra.searchpath``.
@@ -69,9 +70,9 @@ def job_loader(folder: str | None = None) -> tuple[Loader, list[str]]:
 
     setup_globals()
     search_path = create_config_search_path(str(CONF))
-    if folder is not None:
-        place = f"file://{Path(folder).resolve()}"
-        search_path.prepend(COMMAND_LINE, place, anchor=SearchPathQuery(provider="schema"))
+    for folder in folders:
+        address = f"file://{Path(folder).resolve()}"
+        search_path.prepend(COMMAND_LINE, address, anchor=SearchPathQuery(provider="schema"))
     return Loader(search_path), []
 
 

@@ -99,7 +99,8 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
     for key in own:
         if key == "trainer":
             shared.setdefault(key, own[key])  # a recorded log has no trainer
-        if key not in PARTS and own[key] != shared.get(key):
+        # each entry trusts the packages of the classes that it names
+        if key not in (*PARTS, "trusted_packages") and own[key] != shared.get(key):
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )

@@ -1,5 +1,6 @@
 """A stream that another tool drives: it receives audio of any length and steps the system."""
 
+import re
 from collections.abc import Sequence
 
 import torch
@@ -23,7 +24,8 @@ def loaded_system(
 
     Args:
         source: Name of a system, or folder or name of a checkpoint; see ``zoo.load``.
-        overrides: Overrides as on the command line of ``evaluate.py``, such as ``policy.frames=4``.
+        overrides: Overrides as on the command line of ``evaluate.py``, such as ``policy.frames=4``
+            or ``trusted_packages=[my_zoo]``.
         device: Device of the network, or ``auto``.
 
     Raises:
@@ -33,7 +35,9 @@ def loaded_system(
     for key, equals, _ in pairs:
         if not equals:
             raise ZooError(f"{key!r} is not an override; write key=value.")
-    system = load(source, **{key: value for key, _, value in pairs})
+    values = {key: value for key, _, value in pairs}
+    trusted = re.findall(r"\w+", values.pop("trusted_packages", ""))
+    system = load(source, trusted_packages=trusted, **values)
     system.configure_model()
     system.eval()
     return system.to(device_named(device))

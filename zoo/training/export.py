@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.config.records import FOLDER, of_system
 from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
 from zoo.errors import ZooError, check_choice
 from zoo.files import write_text
 from zoo.hints import job_command
-from zoo.loading import FOLDER
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -108,7 +108,7 @@ def evaluation_record(system: StreamingSystem, overrides: Sequence[str]) -> dict
     """
     knob = system.knob
     return {
-        "overrides": system.backbone.evaluation_overrides(overrides, FOLDER),
+        "overrides": of_system(system.backbone.evaluation_overrides(overrides, FOLDER)),
         "system": system.name,
         "policy": type(system.policy).__name__,
         "history": type(system.history).__name__,

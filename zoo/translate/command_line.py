@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from zoo.config.writing import quote_text
 from zoo.errors import ZooError
 
 MICROPHONE = "--microphone"
@@ -53,15 +54,7 @@ def to_overrides(arguments: Sequence[str]) -> list[str]:
             given.append(argument)
         else:
             inputs.append(_existing(argument))
-    return [*given, f"inputs=[{','.join(map(quoted, inputs))}]"] if inputs else given
-
-
-def quoted(text: str) -> str:
-    """Return a text as a quoted value of an override, which Hydra restores unchanged."""
-    text = re.sub(r"(\\*)[$][{]", r"\1\1\\${", text)  # no link of OmegaConf
-    text = re.sub(r"(\\*)'", r"\1\1\\'", text)
-    text = re.sub(r"(\\+)$", r"\1\1", text)
-    return f"'{text}'"
+    return [*given, f"inputs=[{','.join(map(quote_text, inputs))}]"] if inputs else given
 
 
 def _existing(path: str) -> str:
