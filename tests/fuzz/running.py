@@ -8,12 +8,13 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.fixtures.judge import judge
 from tests.fuzz.targets import Target
 from zoo.errors import ZooError
 
 
 def find_crash(target: Target, examples: int) -> str:
-    """Call a target with examples.
+    """Call a target with examples. The judge of ``tests.fixtures`` makes foreign code a crash.
 
     Returns:
         The smallest example that crashes and its traceback; empty if there is none.
@@ -34,7 +35,7 @@ def find_crash(target: Target, examples: int) -> str:
         last[:] = [example]
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of libraries, about the values
-            with contextlib.suppress(ZooError):
+            with contextlib.suppress(ZooError), judge(allowed_writes=[Path(folder)]):
                 target.call(example, Path(folder))
 
     try:

@@ -6,8 +6,9 @@ crash.
 
 import io
 import json
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import soundfile
 import torch
+import yaml
 from hypothesis import strategies as st
 from omegaconf import OmegaConf, open_dict
 from safetensors.torch import save
@@ -28,7 +30,8 @@ from zoo import audio
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
-from zoo.config import Config, build, compose
+from zoo.config import CONF, Config, build, compose
+from zoo.config.records import record_of
 from zoo.config.signatures import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
@@ -72,6 +75,7 @@ ROW = {
     "knob": {"name": "m", "value": 1},
     "data": "mustc",
     "split": "tst",
+    "source_language": "en",
     "target_language": "de",
     "scores": {"BLEU": 10.0, "StreamLAAL": None},
     "signatures": {"BLEU": "x"},
@@ -83,6 +87,31 @@ ROW = {
 SPANS = """- {wav: a.wav, offset: 0.5, duration: 1.5, speaker_id: s}
 - {wav: b.wav, offset: 0, duration: 1}
 """
+PIECES = (  # of the values that an attacker records
+    *(
+        "${",
+        "}",
+        "'",
+        '"',
+        "\\",
+        ",",
+        "[",
+        "]",
+        "{",
+        "}",
+        ":",
+        "=",
+        " ",
+        "\n",
+        "\t",
+        "..",
+        "/",
+        "~",
+    ),
+    *("_target_", "_args_", "os.system", "zoo.files.os.system", "zoo.policies.wait_k.WaitK"),
+    *("oc.env:HOME", "<this folder>", "choice(", "range(1,3)", ")", "null", "true", "1", "1e400"),
+    *("alignatt", "punctuation", "released", "a", "é", "???", "\0", "\ud800"),
+)
 SYSTEMS = ("infinisst", "alignatt", "streamuni", "simulu", "replay", "wait_k")
 PARTS = ("system", "evaluation", "data", "logger", "trainer")
 
@@ -149,6 +178,35 @@ def read_safetensors(content: bytes, folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(content)
     with open_tensors(folder / "model.safetensors") as file:
         list(file.keys())
+
+
+def read_record(lines: list[str], folder: Path) -> None:
+    """Read the record of an export; what is accepted contains parts of the zoo and plain values."""
+    (folder / "config.yaml").write_text(yaml.safe_dump({"evaluate": {"overrides": lines}}))
+    cfg = compose("evaluate", record_of(folder))
+    preset = {str(value) for _, value in leaves(composed("infinisst"))}
+    for path, value in leaves(cfg):
+        text = str(value)
+        assert path[-1] != TARGET or text.startswith(("zoo.", "lightning.Trainer")), text
+        assert "${" not in text or text in preset | links(), text
+
+
+def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield each value of a configuration that is no container, with its key."""
+    values = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
+    for below in paths(values):
+        value: Any = values
+        for key in below:
+            value = value[key]
+        if below and not isinstance(value, dict | list):
+            yield below, value
+
+
+@cache
+def links() -> set[str]:
+    """The links in the zoo's own configuration files."""
+    texts = (path.read_text() for path in CONF.rglob("*.yaml"))
+    return {found for text in texts for found in re.findall(r"\$\{.+\}", text)}
 
 
 def read_pickle(content: bytes, folder: Path) -> None:
@@ -280,8 +338,27 @@ def targets() -> dict[str, Target]:
         "tokenizer": Target(tokenizers(), read_tokenizer),
         "safetensors": Target(damaged(tensors), read_safetensors),
         "pickle": Target(damaged(pickles()), read_pickle),
+        "record": Target(records(), read_record),
         "values": Target(overridden(), build_parts),
     }
+
+
+@st.composite
+def records(draw: st.DrawFn) -> list[str]:
+    """The record of an export with one more line of an attacker."""
+    sign = draw(st.sampled_from(["", "", "", "", "+", "++", "~", "--", " "]))
+    keys = [".".join(map(str, path)) for path in places("infinisst") if path[0] != "evaluation"]
+    group = st.sampled_from(
+        ["policy", "history", "synthesizer", "convention", "backbone@backbone.x"]
+    )
+    key = draw(st.one_of(st.sampled_from(keys), group))
+    value = "".join(draw(st.lists(st.sampled_from(PIECES), max_size=8)))
+    return [
+        "system=infinisst",
+        "backbone=infinisst_minitalks",
+        "backbone.checkpoint=<this folder>",
+        f"{sign}{key}={value}",
+    ]
 
 
 @st.composite

@@ -28,6 +28,7 @@ NAMES = (
     "tokenizer",
     "safetensors",
     "pickle",
+    "record",
     "values",
 )
 WORDS = (

@@ -4,15 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from zoo.errors import ZooError
 from zoo.files import write_text
-from zoo.parsing import parse_json
 
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
 CPU_SHARE = 0.8
+# How pydantic reads the classes of this module: other keys, NaN and infinities are errors.
+STRICT: Final = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class KnobValue:
         value: value in one row.
     """
 
+    __pydantic_config__ = STRICT
     name: str
     value: float
 
@@ -38,6 +40,7 @@ class TalkScores:
         scores: values by name of the score, as those of the row.
     """
 
+    __pydantic_config__ = STRICT
     talk: str
     seconds: float
     scores: dict[str, float | None]
@@ -71,6 +74,7 @@ class Row:
             the other is RTF.
     """
 
+    __pydantic_config__ = STRICT
     system: str
     knob: KnobValue | None
     data: str
@@ -120,17 +124,16 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 def read_rows(path: Path) -> list[Row]:
     """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
+    # imported only here: a command that writes results does not wait for it
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        rows = parse_json(path.read_text(encoding="utf-8"))
-        return [_row(dict(entry)) for entry in rows]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ZooError(f"{path} is no results.json of this version: {error}.") from error
-
-
-def _row(entry: dict[str, Any]) -> Row:
-    knob = entry.pop("knob")
-    flags = tuple(entry.pop("flags"))
-    talks = tuple(TalkScores(**talk) for talk in entry.pop("talks", ()))
-    bounds = {name: (low, high) for name, (low, high) in entry.pop("intervals", {}).items()}
-    setting = None if knob is None else KnobValue(**knob)
-    return Row(**entry, knob=setting, flags=flags, talks=talks, intervals=bounds)
+        return TypeAdapter(list[Row]).validate_json(path.read_bytes(), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ZooError(
+            f"{path} is no results.json of this version: {place}: {first['msg']}."
+        ) from error
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
