@@ -194,11 +194,48 @@ def test_translators_of_texts_import_no_family_of_backbones() -> None:
     ] == []
 
 
+def test_reports_and_evaluations_meet_in_the_results_of_a_run() -> None:
+    """Commands join them; what a run folder holds is known to ``zoo.results`` alone."""
+    apart = {
+        "report": {"zoo.evaluation", "zoo.tracking", "zoo.training"},
+        "evaluation": {"zoo.report"},
+        "tracking": {"zoo.report", "zoo.evaluation"},
+        "results": {"zoo.report", "zoo.evaluation", "zoo.tracking", "zoo.metrics"},
+        "metrics": {"zoo.results", "zoo.report", "zoo.evaluation", "zoo.tracking"},
+    }
+    for package, others in apart.items():
+        found = imports(f"zoo/{package}")
+        assert [
+            (file, name)
+            for file, name in found
+            if within(name, others) and not file.endswith("/__main__.py")
+        ] == []
+
+
+# Pairs of packages that import each other and have to be separated; no other pair may join them.
+IMPORT_EACH_OTHER = {
+    ("backbones", "objectives"),
+    ("callbacks", "training"),
+    ("data", "formats"),
+    ("errors", "files"),
+}
+
+
+def test_no_two_packages_import_each_other() -> None:
+    pairs = {
+        (Path(file).relative_to("zoo").parts[0].removesuffix(".py"), name.split(".")[1])
+        for file, name in imports("zoo")
+        if name.startswith("zoo.") and not file.endswith("/__main__.py")
+    }
+    both = {(a, b) for a, b in pairs if a < b and (b, a) in pairs}
+    assert both == IMPORT_EACH_OTHER
+
+
 def test_a_preparation_imports_no_system_and_is_imported_by_its_command_alone() -> None:
     others = {"zoo.backbones", "zoo.systems", "zoo.policies", "zoo.history", "zoo.training"}
     assert [(file, name) for file, name in imports("zoo/prepare") if within(name, others)] == []
     users = {file for file, name in imports("zoo") if within(name, {"zoo.prepare"})}
-    assert {file for file in users if not file.startswith("zoo/prepare/")} == {"zoo/commands.py"}
+    assert {file for file in users if not file.startswith("zoo/prepare/")} == {"zoo/commands/__init__.py"}
 
 
 def test_zoo_imports_no_benchmark_and_no_test_and_a_benchmark_imports_no_test() -> None:

@@ -15,7 +15,7 @@ from zoo.languages import language
 from zoo.metrics.asr import recogniser_errors
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.systems.base import StreamingSystem
 
 

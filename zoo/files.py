@@ -226,3 +226,8 @@ def remove_if_empty(folder: Path) -> None:
             place.rmdir()
         except OSError:
             return
+
+
+def relative_path(path: Path) -> Path:
+    """Return a path relative to the working directory if it lies below that directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -105,7 +105,7 @@ def test_the_words_arrive_in_the_instance(
         if chunk == number
     ]
     assert found["Instance.units"] == " ".join(mine)
-    assert {"StreamLAAL", "RTF", "ScoredSegment"} <= set(found)
+    assert {"StreamLAAL", "RTF", "TimedSegment"} <= set(found)
 
 
 def test_a_step_behind_the_end_is_refused(

@@ -13,14 +13,14 @@ from tests.contract.scripted import TurnTaker
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, evaluator, system, talk
 from tests.fixtures.comet_environment import calls, imitation
-from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.commands.report import main
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.evaluation.callback import StreamingEvaluation
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.report.__main__ import main
-from zoo.report.results import read_rows
+from zoo.results.row import read_rows
 from zoo.streaming.queue import OneBatch, TalkQueue
 
 REFERENCES = ("eins zwei drei", "vier fünf", "sechs sieben")
@@ -233,7 +233,7 @@ def test_a_run_without_segments_and_a_bad_list_are_named(
     assert evaluate(*options(python, "evaluation.comet=[]"), tiny=False).code == 0
     (here / "run" / "instances" / "00-good" / "segments.jsonl").unlink()
     for word, message in (
-        ("comet=a/b", "is missing; COMET needs the segments of 'good'"),
+        ("comet=a/b", "is missing; COMET of 'good' needs it"),
         ("comet=[1]", "comet=[1] is not a list such as comet=[A,B]."),
         ("comet=[", "comet=[ is not a list"),
     ):

@@ -7,7 +7,7 @@ import pytest
 
 from zoo.evaluation import compute
 from zoo.evaluation.compute import compute_facts, load_note, stage_parts
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.types import ChunkTime, Instance, StageTimes
 
 

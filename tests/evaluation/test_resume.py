@@ -42,7 +42,7 @@ def evaluate(folder: Path, talks: list[Talk], *, resume: bool = False) -> list[s
     evaluator = Evaluator(
         corpus="script", talks=talks, settings=Settings(), folder=folder, resume=resume
     )
-    with patch("zoo.callbacks.streaming_evaluation.warm_up"):
+    with patch("zoo.evaluation.callback.warm_up"):
         list(evaluator.run(scripted))
     return opened
 

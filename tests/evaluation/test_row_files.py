@@ -8,11 +8,11 @@ import torch
 import yaml
 
 from zoo.data.talks import Segment, Talk, Target
-from zoo.evaluation.rows import write_files
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_spans, write_spans
 from zoo.formats.simulstream import marked_tokens
 from zoo.languages import language
+from zoo.results.files import write_files
 from zoo.types import ChunkTime, Instance, SpeechOutput
 
 SEGMENTS = (

@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
 
 from zoo.data.talks import Segment, Talk, Target
-from zoo.evaluation.segments import write_segments
+from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
@@ -42,9 +42,9 @@ def test_segments_are_written_with_their_times_and_scores(tmp_path: Path, timed:
     stream = STREAM if timed else replace(STREAM, elapsed=())
     references = [ReferenceSegment.of(one, target="de", talk="t") for one in TALK.segments]
     result = score_talks([stream], [references], language=language("de"))
-    write_segments(
-        tmp_path, [TALK], result.segments, language=language("de"), rules=find_rules("zoo")
-    )
+    rules = find_rules("zoo")
+    segments = segments_of([TALK], result.segments, language=language("de"), rules=rules)
+    write_segment_files(tmp_path, [TALK], segments)
     first, second = map(json.loads, (tmp_path / "segments.jsonl").read_text().splitlines())
     assert (first["talk"], first["segment"], second["segment"]) == ("t", 0, 1)
     assert (second["source"], second["hypothesis"]) == ("three\nfour", "drei fünf")

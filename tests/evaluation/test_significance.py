@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from tests.evaluation.conftest import Evaluate
+from zoo.commands.report import main
 from zoo.errors import ZooError
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
-from zoo.report.__main__ import main
-from zoo.report.results import KnobValue, Row, read_rows, write_rows
-from zoo.report.table import row_label
+from zoo.results.row import KnobValue, Row, read_rows, write_rows
 
 REFERENCES = [f"satz nummer {number} ist hier zu ende" for number in range(12)]
 QUICK = Resampling(tests=("bootstrap", "randomisation"), resamples=200, trials=400)
@@ -39,6 +38,11 @@ def write(folder: Path, system: str, texts: list[str], *, late: float, first: st
     (folder / system).mkdir(parents=True)
     records = [
         {
+            "talk": "t",
+            "segment": number,
+            "offset": 0.0,
+            "duration": 1.0,
+            "source": "",
             "reference": first or reference if number == 0 else reference,
             "hypothesis": text,
             "scores": {"StreamLAAL": late + number / 10, "LAAL": None},
@@ -108,7 +112,7 @@ def test_rows_that_cannot_be_compared_are_refused(tmp_path: Path, rows: list[Row
     with pytest.raises(ZooError, match="is damaged"):
         with_significance([other], tmp_path, QUICK)
     (tmp_path / "other" / "segments.jsonl").unlink()
-    with pytest.raises(ZooError, match=r"is missing; .* need the segments of 'other m=2'"):
+    with pytest.raises(ZooError, match=r"is missing; a test of 'other m=2' needs it"):
         with_significance([other], tmp_path, QUICK)
 
 
@@ -184,7 +188,7 @@ def test_an_evaluation_adds_intervals_and_tests(evaluate: Evaluate, here: Path) 
     assert done.code == 0, done.err
     one, two = read_rows(here / "run" / "results.json")
     assert {"BLEU", "chrF", "StreamLAAL", "LongYAAL"} <= set(one.intervals)
-    assert (row_label(one), one.p_values) == ("one", {})
+    assert (one.label, one.p_values) == ("one", {})
     assert two.p_values.keys() == {"bootstrap", "randomisation"}
     assert "against one (bootstrap and randomisation)" in done.out
 

@@ -18,16 +18,16 @@ from tests.recognisers.conftest import ctc_folder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import speech
-from zoo.evaluation.job import network_of
+from zoo.evaluation.plan import network_of
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
-from zoo.evaluation.tracked import joint_curves
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
+from zoo.tracking.results import joint_curves
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from zoo.evaluation.tracked import (
+from zoo.results.row import KnobValue, Row
+from zoo.tracking.results import (
     hypotheses,
     is_charted_quality,
     joint_curves,
@@ -16,7 +17,6 @@ from zoo.evaluation.tracked import (
     results_table,
     summary,
 )
-from zoo.report.results import KnobValue, Row
 from zoo.tracking.tracker import Tracker
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
 from tests.evaluation.conftest import Evaluate
+from zoo.commands.report import main as join
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.evaluation.runner import NO_REFERENCES, Evaluator
@@ -19,15 +20,14 @@ from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings, View
 from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import check_talks
-from zoo.evaluation.tracked import charted, joint_curves, latency, summary
 from zoo.history.keep_all import KeepAll
 from zoo.languages import language
 from zoo.metrics.quality import ChrF
 from zoo.metrics.unreferenced import segments_by_time
 from zoo.policies.turn_taking import TurnTaking
-from zoo.report.__main__ import main as join
 from zoo.report.payload import payload
 from zoo.systems.base import StreamingSystem
+from zoo.tracking.results import charted, joint_curves, latency, summary
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds

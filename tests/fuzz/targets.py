@@ -39,7 +39,7 @@ from zoo.formats.finished import FinishedStreams
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
-from zoo.report.joined import find_runs, joined_rows
+from zoo.results.join import find_runs, joined_rows
 from zoo.training.writing import read_file
 
 RATE = 16_000

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from zoo import audio
 from zoo.data.talks import Segment, Talk, Target
-from zoo.evaluation.rows import write_files
-from zoo.evaluation.segments import write_segments
+from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.evaluation.talks import reference_segments
 from zoo.interop.live import loaded_system
 from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import find_rules
+from zoo.results.files import write_files
 from zoo.streaming.simulate import simulate
 from zoo.streaming.sources import sources
 from zoo.synthesizers.espeak import Espeak
@@ -67,7 +67,8 @@ class Spoken:
         scored = score_talks(instances, references, language=GERMAN)
         write_files(folder / "instances.log", instances, self.talks, [])
         rules = find_rules("zoo")
-        write_segments(folder, self.talks, scored.segments, language=GERMAN, rules=rules)
+        segments = segments_of(self.talks, scored.segments, language=GERMAN, rules=rules)
+        write_segment_files(folder, self.talks, segments)
         return references
 
 

@@ -13,8 +13,8 @@ from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import TER, ChrF
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.sums import SummedMetric
-from zoo.report.results import Row
-from zoo.report.table import columns
+from zoo.results.names import columns
+from zoo.results.row import Row
 
 
 class LastUnit(SegmentLatency):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from zoo.commands.report import join, main
 from zoo.errors import ZooError
-from zoo.report.__main__ import join, main
-from zoo.report.joined import find_runs, joined_rows
-from zoo.report.results import KnobValue, Row, TalkScores, read_rows, write_rows
+from zoo.results.join import find_runs, joined_rows
+from zoo.results.row import KnobValue, Row, TalkScores, read_rows, write_rows
 
 
 def row(system: str, bleu: float, kind: str = "system") -> Row:

@@ -16,15 +16,17 @@ import pytest
 import soundfile
 import torch
 
+from tests.fixtures.segments import scored_segment
 from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
 from zoo.formats.speech import mix_file, write_speech
 from zoo.report.markup import headline, json_block
-from zoo.report.page import ReportSegment, ReportStream, write_report
+from zoo.report.page import write_report
 from zoo.report.palette import STYLES, places, variables
 from zoo.report.payload import lags, payload, units_per_segment
-from zoo.report.results import KnobValue, Row
 from zoo.report.sounds import has_opus
+from zoo.results.row import KnobValue, Row
+from zoo.results.streams import ReportStream
 from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 HOSTILE = "</script><b>bold</b>&amp;"
@@ -82,9 +84,9 @@ def row(
 @pytest.fixture
 def stream(talk: Talk) -> ReportStream:
     hypothesis = instance("eins", "zwei", HOSTILE, "drei", delays=(2.0, 2.0, 4.0, 5.0))
-    first = ReportSegment(0.5, 2.0, f"one {HOSTILE}", "eins zwei", "eins zwei")
+    first = scored_segment(0.5, 2.0, f"one {HOSTILE}", "eins zwei", "eins zwei")
     return ReportStream(
-        0, hypothesis, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei"))
+        0, hypothesis, talk, (first, scored_segment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei"))
     )
 
 
@@ -287,8 +289,8 @@ def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
     characters = tuple("你好JoZhou")
     hypothesis = instance(*characters, delays=(2.0,) * 8, unit="char", text="你好 Jo Zhou")
     segments = (
-        ReportSegment(0.5, 2.0, "s", "你好", "你好Jo Zhou"),
-        ReportSegment(3.0, 2.0, "t", "", ""),
+        scored_segment(0.5, 2.0, "s", "你好", "你好Jo Zhou"),
+        scored_segment(3.0, 2.0, "t", "", ""),
     )
     encoded = payload([row()], [ReportStream(0, hypothesis, talk, segments)])["streams"][0]
     assert "".join(encoded["units"]) == "你好 Jo Zhou"
@@ -657,7 +659,7 @@ def ten_hours() -> ReportStream:
         " ".join(units[2 * begin : 2 * (begin + length)]) for begin in range(0, seconds, length)
     ]
     reported = tuple(
-        ReportSegment(segment.offset, length, "source", text, text)
+        scored_segment(segment.offset, length, "source", text, text)
         for segment, text in zip(segments, texts, strict=True)
     )
     return ReportStream(0, hypothesis, Talk("long", None, seconds, "en", segments), reported)

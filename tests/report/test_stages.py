@@ -2,8 +2,8 @@
 
 import re
 
-from zoo.report.results import KnobValue, Row
 from zoo.report.stages import stage_section
+from zoo.results.row import KnobValue, Row
 
 FACTS = {"chunk_seconds": 2.0, "cpu_share": 0.4, "load_average": 1.0, "cores": 2}
 

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.segments import scored_segment
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
-from zoo.evaluation.segments import write_segments
+from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.formats.simuleval import write_log
 from zoo.languages import language
-from zoo.metrics.longform import ScoredSegment
+from zoo.metrics.longform import TimedSegment
 from zoo.metrics.rules import find_rules
-from zoo.report.joined import find_runs, joined_rows
 from zoo.report.page import write_report
-from zoo.report.payload import ReportSegment
-from zoo.report.results import Row, write_rows
-from zoo.report.streams import finished_streams, write_talks
+from zoo.results.join import find_runs, joined_rows
+from zoo.results.row import Row, write_rows
+from zoo.results.streams import finished_streams, write_talks
 from zoo.types import ChunkTime, Instance
 
 INSTANCE = Instance(
@@ -32,8 +32,8 @@ INSTANCE = Instance(
     chunk_indices=(0, 0, 1),
 )
 SEGMENTS = (
-    ReportSegment(0.0, 2.0, "one two", "eins zwei", "eins zwei"),
-    ReportSegment(2.0, 2.0, "three", "drei", "drei"),
+    scored_segment(0.0, 2.0, "one two", "eins zwei", "eins zwei"),
+    scored_segment(2.0, 2.0, "three", "drei", "drei"),
 )
 
 
@@ -65,7 +65,7 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
     write_log(log, [INSTANCE])
     times = [(1.0, 1.0), (2.0,)]
     scored = [
-        ScoredSegment(
+        TimedSegment(
             "talk",
             one.offset,
             one.duration,
@@ -80,9 +80,9 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
         )
         for one, delays in zip(SEGMENTS, times, strict=True)
     ]
-    write_segments(
-        log.parent, [talk(audio)], scored, language=language("de"), rules=find_rules("zoo")
-    )
+    talks = [talk(audio)]
+    found = segments_of(talks, scored, language=language("de"), rules=find_rules("zoo"))
+    write_segment_files(log.parent, talks, found)
     write_talks(folder, [talk(audio)])
     write_rows([row, offline], folder / "results.json")
     return folder
@@ -97,7 +97,9 @@ def test_joined_rows_have_the_streams_of_their_runs(tmp_path: Path) -> None:
     rows = joined_rows(runs, folder)
     first, second = finished_streams(rows, folder)
     assert [rows[stream.row].system for stream in (first, second)] == ["a", "b"]
-    assert first.segments == second.segments == SEGMENTS
+    assert first.segments == second.segments
+    texts = [(one.source, one.reference, one.hypothesis) for one in SEGMENTS]
+    assert [(one.source, one.reference, one.hypothesis) for one in first.segments] == texts
     assert first.talk == replace(talk(audio), labels={})
     # elapsed times follow the convention of the row
     assert first.instance.elapsed == pytest.approx((1.5, 1.5, 4.75))

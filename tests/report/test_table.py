@@ -6,8 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from zoo.report.results import KnobValue, Row
-from zoo.report.table import by_system, knob_label, number, print_table
+from zoo.report.table import number, print_table
+from zoo.results.groups import by_system
+from zoo.results.row import KnobValue, Row
 
 
 def row(
@@ -57,7 +58,7 @@ def printed(width: int, rows: tuple[Row, ...] = ROWS) -> str:
 
 
 def test_order_is_systems_by_knob_then_oracle_then_ceiling() -> None:
-    names = [f"{r.system} {knob_label(r)}".strip() for group in by_system(ROWS) for r in group]
+    names = [f"{r.system} {r.knob_label}".strip() for group in by_system(ROWS) for r in group]
     assert names == ["infinisst m=1", "infinisst m=4", "gold m=3", "offline"]
 
 

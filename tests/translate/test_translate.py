@@ -19,7 +19,7 @@ from zoo.data.talks import Talk
 from zoo.formats.logs import read_log
 from zoo.formats.subtitles import srt, vtt
 from zoo.languages import language
-from zoo.report.results import KnobValue, read_rows
+from zoo.results.row import KnobValue, read_rows
 from zoo.tracking import launch
 from zoo.translate.display import Display
 from zoo.translate.microphone import Receive

@@ -7,9 +7,9 @@ from pathlib import Path
 import lightning
 
 from zoo.callbacks.averaging import averaged_weights
-from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.mixture import Direction, by_direction
 from zoo.data.talks import Talk
+from zoo.evaluation.callback import StreamingEvaluation
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import EvaluationSteps

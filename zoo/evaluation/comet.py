@@ -8,6 +8,7 @@ from zoo.data.cache import cache_root
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.scorer import Scored
+from zoo.evaluation.segments import offline_segments
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references
 from zoo.formats.text import Record
@@ -19,7 +20,8 @@ from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.signature import Score, signature
 from zoo.progress import tracked
-from zoo.report.results import TalkScores
+from zoo.results.row import TalkScores
+from zoo.results.segments import ScoredSegment
 from zoo.types import Instance
 
 
@@ -87,8 +89,7 @@ class RowTexts:
     @classmethod
     def of(
         cls,
-        segments: Sequence[Text],
-        talks: Sequence[str],
+        segments: Sequence[ScoredSegment],
         outputs: Mapping[str, str],
         *,
         source: Language,
@@ -98,7 +99,6 @@ class RowTexts:
 
         Args:
             segments: all segments, talk after talk.
-            talks: name of the talk of each segment.
             outputs: whole output for each talk, by its name; empty: no documents.
             source: source language.
             target: target language.
@@ -106,10 +106,12 @@ class RowTexts:
         Raises:
             ZooError: a talk has no source text.
         """
+        texts = [Text(one.source, one.hypothesis, one.reference) for one in segments]
+        talks = [segment.talk for segment in segments]
         parts: dict[str, list[Text]] = {}
-        for talk, text in zip(talks, segments, strict=True):
+        for talk, text in zip(talks, texts, strict=True):
             parts.setdefault(talk, []).append(text)
-        if segments and not any(text.source.strip() for text in segments):
+        if texts and not any(text.source.strip() for text in texts):
             raise _no_source(talks[0])
         documents = {
             talk: Text(
@@ -119,7 +121,7 @@ class RowTexts:
             )
             for talk, output in outputs.items()
         }
-        return cls(segments, talks, documents)
+        return cls(texts, talks, documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,21 +241,11 @@ def scored_with_comet(
     Raises:
         ZooError: a talk has no source text.
     """
-    sources = [segment.source for talk in talks for segment in talk.segments]
-    names = [talk.name for talk in talks for _ in talk.segments]
-    if scored.segments is None:  # offline output of single segments
-        pairs = [
-            (one.text, segment.targets[target.code].text)
-            for one, talk in zip(instances, talks, strict=True)
-            for segment in talk.segments
-        ]
-    else:
-        pairs = [(segment.hypothesis, segment.reference) for segment in scored.segments]
-    outputs = {one.talk: one.text for one in instances} if scored.segments is not None else {}
+    is_offline = scored.segments is None
+    segments = scored.segments or offline_segments(talks, instances, language=target)
     texts = RowTexts.of(
-        [Text(source, *pair) for source, pair in zip(sources, pairs, strict=True)],
-        names,
-        outputs,
+        segments,
+        {} if is_offline else {one.talk: one.text for one in instances},
         source=find_language(talks[0].source_language),
         target=target,
     )
@@ -261,7 +253,7 @@ def scored_with_comet(
     method = signed_resegmentation(
         settings.resegmentation,
         settings.rules,
-        is_offline=scored.segments is None,
+        is_offline=is_offline,
         is_referenced=has_references(talks),
     )
     added = found.scores(comet.models, method)

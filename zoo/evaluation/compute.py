@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoo.machine import usable_cores
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.types import Instance, StageTimes
 
 DIGITS = 6  # of seconds per second

@@ -16,14 +16,12 @@ from zoo.evaluation.comet import (
     score_rows,
     signed_resegmentation,
 )
-from zoo.evaluation.segments import NAME
-from zoo.files import write_text
-from zoo.formats.text import Record, json_lines, read_records
+from zoo.formats.text import read_records
 from zoo.languages import language as find_language
-from zoo.metrics.comet.scorer import Comet, CometModel, Text
-from zoo.parsing import parse_json
-from zoo.report.joined import RESULTS, FinishedRun
-from zoo.report.results import Row, write_rows
+from zoo.metrics.comet.scorer import Comet, CometModel
+from zoo.results.join import RESULTS, FinishedRun
+from zoo.results.row import Row, write_rows
+from zoo.results.segments import NAME, ScoredSegment, read_segments, write_segments
 
 
 def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[Row]:
@@ -49,43 +47,40 @@ def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[
     ]
     if not all(row.settings.get("references", True) for row, _ in chosen):
         check_reference_free(comet)
-    texts = [_read(row, log) for row, log in chosen]
+    segments = [
+        read_segments(_segments_file(log), needed_by=f"COMET of {row.system!r}")
+        for row, log in chosen
+    ]
+    texts = [
+        RowTexts.of(
+            found,
+            _outputs(log) if row.kind != "ceiling" else {},
+            source=find_language(row.source_language),
+            target=find_language(row.target_language),
+        )
+        for (row, log), found in zip(chosen, segments, strict=True)
+    ]
     scored: dict[int, Row] = {}
-    for (row, log), found in zip(chosen, score_rows(comet, texts), strict=True):
+    for (row, log), before, found in zip(chosen, segments, score_rows(comet, texts), strict=True):
         scored[id(row)] = _updated(row, found, comet.models)
-        _write(_segments_file(log), found)
+        write_segments(_segments_file(log), _with_scores(before, found))
     return [scored.get(id(row), row) for row in rows]
 
 
 def _segments_file(log: Path) -> Path:
     """Return the path of the segments of a row."""
-    return log.with_name(f"{NAME}.jsonl")
+    return log.with_name(NAME)
 
 
-def _read(row: Row, log: Path) -> RowTexts:
-    """Read the texts of a row. Raises ZooError for missing or damaged files."""
-    path = _segments_file(log)
-    if not path.is_file():
-        raise ZooError(
-            f"{path} is missing; COMET needs the segments of {row.system!r}, which evaluations of "
-            "this version write."
-        )
-    records = read_records(path)
+def _outputs(log: Path) -> dict[str, str]:
+    """Return the whole output for each talk of a log. Raises ZooError for a damaged log."""
     try:
-        texts = [Text(one["source"], one["hypothesis"], one["reference"]) for one in records]
-        outputs = {
+        return {
             str(stream["talk"]): str(stream.get("text", stream["prediction"]))
-            for stream in (read_records(log) if row.kind != "ceiling" else ())
+            for stream in read_records(log)
         }
-        return RowTexts.of(
-            texts,
-            [str(one["talk"]) for one in records],
-            outputs,
-            source=find_language(row.source_language),
-            target=find_language(row.target_language),
-        )
     except (KeyError, TypeError) as error:
-        raise ZooError(f"{path} or {log.name} is damaged ({error!r}).") from error
+        raise ZooError(f"{log} is damaged ({error!r}).") from error
 
 
 def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
@@ -107,15 +102,18 @@ def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
     )
 
 
-def _write(path: Path, found: RowScores) -> None:
-    """Add the scores of each segment to the file of the segments."""
-    records: list[Record] = [
-        parse_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line
+def _with_scores(segments: Sequence[ScoredSegment], found: RowScores) -> list[ScoredSegment]:
+    """Return segments with the scores of COMET."""
+    return [
+        replace(
+            segment,
+            scores={
+                **segment.scores,
+                **{name: round(scores[place], 6) for name, scores in found.segments.items()},
+            },
+        )
+        for place, segment in enumerate(segments)
     ]
-    for place, record in enumerate(records):
-        values = {name: round(scores[place], 6) for name, scores in found.segments.items()}
-        record["scores"] = {**record.get("scores", {}), **values}
-    write_text(path, json_lines(records))
 
 
 def runs_with_comet(

@@ -8,7 +8,7 @@ from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.languages import Language
 from zoo.metrics.comet.scorer import score_name
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.types import Instance
 
 EVENT_SCORES = ("SegmentSeconds", "SegmentWords", "TranscriptWER")  # of streams with events

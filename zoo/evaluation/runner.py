@@ -11,9 +11,8 @@ from zoo.evaluation.compute import compute_facts, stage_parts
 from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
-from zoo.evaluation.rows import report_streams, row_folder, write_files
 from zoo.evaluation.scorer import Scored, Scorer
-from zoo.evaluation.segments import write_offline_segments, write_segments
+from zoo.evaluation.segments import offline_segments, write_segment_files
 from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
 from zoo.evaluation.significance import with_significance
 from zoo.evaluation.talks import has_references
@@ -21,10 +20,9 @@ from zoo.formats.speech import unloaded
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet
-from zoo.metrics.rules import find_rules
-from zoo.report.payload import ReportStream
-from zoo.report.results import KnobValue, Row, write_rows
-from zoo.report.streams import write_talks
+from zoo.results.files import report_streams, row_folder, write_files
+from zoo.results.row import KnobValue, Row, write_rows
+from zoo.results.streams import ReportStream, write_talks
 from zoo.tracking.launch import is_main_process
 from zoo.types import Convention, Instance
 
@@ -280,37 +278,18 @@ class Evaluator:
         if not place:
             write_talks(self.folder, self.talks)
         self.rows.append(row)
-        if scored.segments is not None:
+        segments = scored.segments
+        if segments is None:
+            target = find_language(row.target_language)
+            segments = offline_segments(talks, instances, language=target)
+        else:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
             without_samples = [unloaded(instance) for instance in instances]
-            self.streams += report_streams(place, without_samples, talks, scored.segments)
-        self._write_segments(row, instances, talks, scored, referenced=referenced)
+            self.streams += report_streams(place, without_samples, talks, segments)
+        folder = (self.folder / row.instances).parent
+        write_segment_files(folder, talks, segments, referenced=referenced)
         write_rows(self.rows, self.folder / "results.json")
         return row
-
-    def _write_segments(
-        self,
-        row: Row,
-        instances: Sequence[Instance],
-        talks: Sequence[Talk],
-        scored: Scored,
-        *,
-        referenced: bool,
-    ) -> None:
-        """Write the segments of a row; ``referenced``: the talks have references."""
-        folder = (self.folder / row.instances).parent
-        target = find_language(row.target_language)
-        if scored.segments is None:
-            write_offline_segments(folder, talks, instances, language=target)
-            return
-        write_segments(
-            folder,
-            talks,
-            scored.segments,
-            language=target,
-            rules=find_rules(self.settings.rules),
-            referenced=referenced,
-        )
 
 
 def size_of(system: "System") -> int:

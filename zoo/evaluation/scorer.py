@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zoo.data.talks import Talk
+from zoo.evaluation.segments import segments_of
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.metrics.flags import flags
-from zoo.metrics.longform import ScoredSegment, score_talks
+from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import CorpusQuality
+from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.metrics.unreferenced import score_without_references, segments_by_time
-from zoo.report.results import TalkScores
+from zoo.results.row import TalkScores
+from zoo.results.segments import ScoredSegment
 from zoo.types import Instance
 
 if TYPE_CHECKING:
@@ -110,7 +113,9 @@ class Scorer:
             scores=scores,
             transcripts=transcripts,
             flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
-            segments=result.segments,
+            segments=segments_of(
+                talks, result.segments, language=target, rules=find_rules(self.settings.rules)
+            ),
             talks=tuple(
                 TalkScores(
                     talk.name,
@@ -143,7 +148,7 @@ class Scorer:
         if with_speech and self._speech:
             speech = self._speech.score(instances, None, target)
             scores, transcripts = scores | speech.scores, speech.transcripts
-        segments = [
+        timed = [
             segment
             for instance, talk in zip(instances, talks, strict=True)
             for segment in segments_by_time(
@@ -154,7 +159,13 @@ class Scorer:
             scores=scores,
             transcripts=transcripts,
             flags=tuple(flags(instances, scores, with_speech=with_speech)),
-            segments=segments,
+            segments=segments_of(
+                talks,
+                timed,
+                language=target,
+                rules=find_rules(self.settings.rules),
+                referenced=False,
+            ),
         )
 
     def offline(

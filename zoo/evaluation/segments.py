@@ -13,38 +13,31 @@ from pathlib import Path
 from zoo.data.talks import Talk
 from zoo.files import write_text
 from zoo.formats.references import write_spans
-from zoo.formats.text import Record, json_lines
 from zoo.languages import Language
 from zoo.metrics.latency import LAAL, MS, YAAL, Timing
-from zoo.metrics.longform import ScoredSegment
+from zoo.metrics.longform import TimedSegment
 from zoo.metrics.quality import ChrF
 from zoo.metrics.rules import Rules
+from zoo.results.segments import NAME, ScoredSegment, write_segments
 from zoo.types import Instance, Seconds, UnitKind
 
-NAME = "segments"  # of the files
 
-
-def write_segments(
-    folder: Path,
+def segments_of(
     talks: Sequence[Talk],
-    segments: Sequence[ScoredSegment],
+    scored: Sequence[TimedSegment],
     *,
     language: Language,
     rules: Rules,
     referenced: bool = True,
-) -> None:
-    """Write the segments of a row.
+) -> list[ScoredSegment]:
+    """Return the segments of a row with scores of their own.
 
-    Each line has the talk, the number of the segment in it, offset and duration, source, reference
-    and hypothesis, the delay and the elapsed time of each unit in seconds from the start of the
-    segment, and scores of the segment: chrF, StreamLAAL, LAAL and YAAL, with elapsed times also
-    those with _CA. A score that is not defined is null. Talks without references have empty
-    references, no scores and no ``segments.ref``.
+    The scores are chrF, StreamLAAL, LAAL and YAAL, with elapsed times also those with _CA. Segments
+    of talks without references have none.
 
     Args:
-        folder: Destination.
         talks: Talks of the row.
-        segments: Segments of all talks, talk after talk.
+        scored: Segments of all talks, talk after talk.
         language: Target language.
         rules: Counting rules of the row.
         referenced: Whether the talks have references.
@@ -52,74 +45,84 @@ def write_segments(
     sources = [segment.source for talk in talks for segment in talk.segments]
     numbers = [number for talk in talks for number in range(len(talk.segments))]
     chrf = ChrF()
-    records: list[Record] = []
-    for number, source, segment in zip(numbers, sources, segments, strict=True):
+    segments: list[ScoredSegment] = []
+    for number, source, segment in zip(numbers, sources, scored, strict=True):
         scores: dict[str, float | None] = {}
         if referenced:
             scores["chrF"] = round(chrf.sentence(segment.hypothesis, segment.reference), 4)
             scores |= _latencies(segment, rules, language.unit)
-        records.append(
-            {
-                "talk": segment.talk,
-                "segment": number,
-                "offset": segment.offset,
-                "duration": segment.duration,
-                "source": source,
-                "reference": segment.reference,
-                "hypothesis": segment.hypothesis,
-                "delays": _rounded(segment.delays),
-                "elapsed": _rounded(segment.elapsed),
-                "scores": scores,
-            }
+        segments.append(
+            ScoredSegment(
+                talk=segment.talk,
+                segment=number,
+                offset=segment.offset,
+                duration=segment.duration,
+                source=source,
+                reference=segment.reference,
+                hypothesis=segment.hypothesis,
+                delays=_rounded(segment.delays),
+                elapsed=_rounded(segment.elapsed),
+                scores=scores,
+            )
         )
+    return segments
 
-    _write(folder, talks, records, referenced=referenced)
 
-
-def write_offline_segments(
-    folder: Path, talks: Sequence[Talk], instances: Sequence[Instance], *, language: Language
-) -> None:
-    """Write the segments of an offline row, whose talks are single segments, without times.
+def offline_segments(
+    talks: Sequence[Talk], instances: Sequence[Instance], *, language: Language
+) -> list[ScoredSegment]:
+    """Return the segments of an offline row, whose talks are single segments, without times.
 
     Args:
-        folder: Destination.
         talks: Talks of the row.
         instances: Output for each talk.
         language: Target language.
     """
     chrf = ChrF()
-    records: list[Record] = []
+    segments: list[ScoredSegment] = []
     for talk, instance in zip(talks, instances, strict=True):
         reference = language.join(segment.targets[language.code].text for segment in talk.segments)
-        records.append(
-            {
-                "talk": talk.name,
-                "segment": 0,
-                "offset": 0.0,
-                "duration": talk.duration,
-                "source": " ".join(segment.source for segment in talk.segments),
-                "reference": reference,
-                "hypothesis": instance.text,
-                "scores": {"chrF": round(chrf.sentence(instance.text, reference), 4)},
-            }
+        segments.append(
+            ScoredSegment(
+                talk=talk.name,
+                segment=0,
+                offset=0.0,
+                duration=talk.duration,
+                source=" ".join(segment.source for segment in talk.segments),
+                reference=reference,
+                hypothesis=instance.text,
+                scores={"chrF": round(chrf.sentence(instance.text, reference), 4)},
+            )
         )
-    _write(folder, talks, records)
+    return segments
 
 
-def _write(
-    folder: Path, talks: Sequence[Talk], records: Sequence[Record], *, referenced: bool = True
+def write_segment_files(
+    folder: Path,
+    talks: Sequence[Talk],
+    segments: Sequence[ScoredSegment],
+    *,
+    referenced: bool = True,
 ) -> None:
-    """Write the files of the segments."""
-    write_text(folder / f"{NAME}.jsonl", json_lines(records))
-    write_spans(folder / f"{NAME}.yaml", talks)
-    for suffix, key in (("src", "source"), ("ref", "reference"), ("hyp", "hypothesis")):
-        if key == "reference" and not referenced:
-            continue
-        lines = "".join(f"{' '.join(str(record[key]).split())}\n" for record in records)
-        write_text(folder / f"{NAME}.{suffix}", lines)
+    """Write the segments of a row, also as OmniSTEval, simulstream and sacrebleu read them.
+
+    Args:
+        folder: Destination.
+        talks: Talks of the row.
+        segments: Segments of all talks, talk after talk.
+        referenced: Whether the talks have references; otherwise there is no ``segments.ref``.
+    """
+    path = folder / NAME
+    write_segments(path, segments)
+    write_spans(path.with_suffix(".yaml"), talks)
+    texts = {"src": "source", "ref": "reference", "hyp": "hypothesis"}
+    for suffix, name in texts.items():
+        if suffix != "ref" or referenced:
+            lines = (" ".join(getattr(segment, name).split()) for segment in segments)
+            write_text(path.with_suffix(f".{suffix}"), "".join(f"{line}\n" for line in lines))
 
 
-def _latencies(segment: ScoredSegment, rules: Rules, unit: UnitKind) -> dict[str, float | None]:
+def _latencies(segment: TimedSegment, rules: Rules, unit: UnitKind) -> dict[str, float | None]:
     """Return the latencies of a segment in seconds, by name."""
     length = rules.length(segment.reference, unit)
     scores: dict[str, float | None] = {}
@@ -143,6 +146,6 @@ def _latencies(segment: ScoredSegment, rules: Rules, unit: UnitKind) -> dict[str
     return scores
 
 
-def _rounded(times: Sequence[Seconds]) -> list[Seconds]:
+def _rounded(times: Sequence[Seconds]) -> tuple[Seconds, ...]:
     """Return times rounded to microseconds."""
-    return [round(time, 6) for time in times]
+    return tuple(round(time, 6) for time in times)

@@ -1,49 +1,22 @@
 """Confidence intervals and paired tests of finished rows, from the segments on disk."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation.segments import NAME
 from zoo.languages import language as find_language
 from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.significance import Estimate, Resampling, estimate_mean, estimate_quality
-from zoo.parsing import parse_json
-from zoo.report.results import Row
-from zoo.report.table import (
-    by_test_set,
-    comet_scores,
-    has_references,
-    row_label,
-    test_set_label,
-)
+from zoo.results.groups import by_test_set, test_set_label
+from zoo.results.names import comet_scores
+from zoo.results.row import Row
+from zoo.results.segments import NAME, ScoredSegment, read_segments
 
 # Scores of a row by the latency of its segments of which they are the mean.
 MEANS = {"StreamLAAL": "StreamLAAL", "LAAL": "LongLAAL", "YAAL": "LongYAAL"}
 SUFFIXES = ("", "_CA")
-
-
-@dataclass(frozen=True, slots=True)
-class _Segments:
-    """Segments of a row.
-
-    Attributes:
-        row: the row.
-        references: reference texts.
-        hypotheses: text of each segment.
-        scores: scores of each segment by name.
-    """
-
-    row: Row
-    references: Sequence[str]
-    hypotheses: Sequence[str]
-    scores: Sequence[Mapping[str, float | None]]
-
-    def values(self, name: str) -> list[float | None]:
-        """Return the value of a score in each segment."""
-        return [scores.get(name) for scores in self.scores]
 
 
 def check_baseline(name: str | None, labels: Sequence[str]) -> None:
@@ -81,19 +54,19 @@ def with_significance(
     """
     done: dict[int, Row] = {}
     for key, group in by_test_set(rows).items():
-        streamed = [row for row in group if row.kind != "ceiling" and has_references(row)]
+        streamed = [row for row in group if row.kind != "ceiling" and row.has_references]
         if not streamed:
             continue
         # systems precede oracles
         first = min(streamed, key=lambda row: row.kind != "system")
         if baseline is not None:
-            check_baseline(baseline, [row_label(row) for row in streamed])
-            first = next(row for row in streamed if _is_named(row_label(row), baseline))
+            check_baseline(baseline, [row.label for row in streamed])
+            first = next(row for row in streamed if _is_named(row.label, baseline))
         ordered = [first, *(row for row in streamed if row is not first)]
-        segments = [_read(row, folder) for row in ordered]
-        _check_references(segments, where=test_set_label(key))
-        for row, estimated in zip(ordered, _estimated(segments, resampling), strict=True):
-            done[id(row)] = estimated
+        segments = [_segments(row, folder) for row in ordered]
+        _check_references(ordered, segments, where=test_set_label(key))
+        estimates = _estimated(ordered, segments, resampling)
+        done |= {id(row): estimated for row, estimated in zip(ordered, estimates, strict=True)}
     return [done.get(id(row), row) for row in rows]
 
 
@@ -102,65 +75,51 @@ def _is_named(label: str, name: str) -> bool:
     return label == name or label.rpartition(" ")[0] == name
 
 
-def _read(row: Row, folder: Path) -> _Segments:
+def _segments(row: Row, folder: Path) -> list[ScoredSegment]:
     """Read the segments of a row. Raises ZooError for a missing or damaged file."""
-    path = (folder / row.instances).parent / f"{NAME}.jsonl"
-    if not path.is_file():
-        raise ZooError(
-            f"{path} is missing; intervals and tests need the segments of {row_label(row)!r}, "
-            "which evaluations of this version write."
-        )
-    try:
-        records: list[dict[str, Any]] = [
-            parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line
-        ]
-        return _Segments(
-            row,
-            references=[str(record["reference"]) for record in records],
-            hypotheses=[str(record["hypothesis"]) for record in records],
-            scores=[dict(record["scores"]) for record in records],
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise ZooError(f"{path} is damaged ({error!r}).") from error
+    path = (folder / row.instances).with_name(NAME)
+    return read_segments(path, needed_by=f"a test of {row.label!r}")
 
 
-def _check_references(rows: Sequence[_Segments], *, where: str) -> None:
+def _check_references(
+    rows: Sequence[Row], segments: Sequence[Sequence[ScoredSegment]], *, where: str
+) -> None:
     """Raise ZooError if rows of a test set have different references."""
-    first = rows[0]
-    for other in rows[1:]:
-        if other.references == first.references:
-            continue
-        raise ZooError(
-            f"{row_label(first.row)!r} and {row_label(other.row)!r} have different references of "
-            f"{where} ({len(first.references)} and {len(other.references)} segments); only rows "
-            "with the same references can be tested."
-        )
+    references = [[segment.reference for segment in one] for one in segments]
+    for row, other in zip(rows, references, strict=True):
+        if other != references[0]:
+            raise ZooError(
+                f"{rows[0].label!r} and {row.label!r} have different references of {where} "
+                f"({len(references[0])} and {len(other)} segments); only rows with the same "
+                "references can be tested."
+            )
 
 
-def _estimated(rows: Sequence[_Segments], resampling: Resampling) -> list[Row]:
+def _estimated(
+    rows: Sequence[Row], segments: Sequence[Sequence[ScoredSegment]], resampling: Resampling
+) -> list[Row]:
     """Return the rows with estimates of their scores; the first row is the baseline."""
     found: dict[str, Sequence[Estimate | None]] = {}
-    references = rows[0].references
-    for name, metric in _quality_metrics(rows[0].row).items():
-        texts = [row.hypotheses for row in rows]
+    references = [segment.reference for segment in segments[0]]
+    texts = [[segment.hypothesis for segment in one] for one in segments]
+    for name, metric in _quality_metrics(rows[0]).items():
         found[name] = estimate_quality(metric, texts, references, resampling)
-    for suffix in SUFFIXES:
-        for segment_score, score in MEANS.items():
-            values = [row.values(segment_score + suffix) for row in rows]
-            found[score + suffix] = estimate_mean(values, resampling)
-    for name in comet_scores([rows[0].row]):  # rows without a score have no estimate
-        found[name] = estimate_mean([row.values(name) for row in rows], resampling)
+    means = {score + end: name + end for end in SUFFIXES for name, score in MEANS.items()}
+    # rows without a score of COMET have no estimate of it
+    for score, name in {**means, **{name: name for name in comet_scores([rows[0]])}}.items():
+        values = [[segment.scores.get(name) for segment in one] for one in segments]
+        found[score] = estimate_mean(values, resampling)
 
     facts = {
         "significance": list(resampling.tests),
-        "baseline": row_label(rows[0].row),
+        "baseline": rows[0].label,
         "resamples": resampling.resamples,
         "trials": resampling.trials,
         "resampling_seed": resampling.seed,
     }
     return [
-        _row(one.row, {name: estimates[place] for name, estimates in found.items()}, facts)
-        for place, one in enumerate(rows)
+        _row(row, {name: estimates[place] for name, estimates in found.items()}, facts)
+        for place, row in enumerate(rows)
     ]
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import torch
 
+from zoo.commands.show import wide_console
 from zoo.config import Config, plain
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
 from zoo.evaluation import smoke
-from zoo.evaluation.publish import wide_console
 from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values

@@ -6,11 +6,11 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.talks import Talk
+from zoo.evaluation.callback import StreamingEvaluation
 from zoo.evaluation.scorer import Scored, Scorer
 from zoo.evaluation.strategy import evaluation_trainer
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.streaming.queue import OneBatch, TalkQueue
 from zoo.systems.system import System
 from zoo.types import Instance

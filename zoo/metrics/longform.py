@@ -23,7 +23,7 @@ LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": A
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredSegment:
+class TimedSegment:
     """A reference segment and the units assigned to it.
 
     Times of units are seconds from the start of the segment.
@@ -67,7 +67,7 @@ class LongFormScores:
     """
 
     scores: dict[str, Score]
-    segments: list[ScoredSegment]
+    segments: list[TimedSegment]
     talks: list[dict[str, Score]]
 
 
@@ -115,7 +115,7 @@ def score_talks(
     is_logged = any(talk.repaired for talk in talks)
     repaired = repair and elapsed.convention == "cumulative" and not is_logged
 
-    pieces_of_talks: list[list[ScoredSegment]] = []
+    pieces_of_talks: list[list[TimedSegment]] = []
     for talk, reference in zip(talks, references, strict=True):
         texts = [segment.text for segment in reference]
         pieces = resegment(
@@ -193,7 +193,7 @@ def _segments(
     *,
     rules: Rules,
     repaired: bool,
-) -> Iterator[ScoredSegment]:
+) -> Iterator[TimedSegment]:
     """Yield the segments of a talk with the times of their units.
 
     Args:
@@ -217,7 +217,7 @@ def _segments(
             if long_elapsed
             else ()
         )
-        yield ScoredSegment(
+        yield TimedSegment(
             talk=talk.talk,
             offset=segment.offset,
             duration=segment.duration,
@@ -342,7 +342,7 @@ def spacing(units: Sequence[str], text: str, unit: UnitKind) -> list[str]:
 
 
 def _latencies(
-    scorer: Scorer, segments: Sequence[ScoredSegment], *, repaired: bool
+    scorer: Scorer, segments: Sequence[TimedSegment], *, repaired: bool
 ) -> Iterator[Score]:
     """Yield StreamLAAL and the Long metrics, ideal and computation-aware."""
     yield from _latencies_of(
@@ -365,7 +365,7 @@ def _latencies(
 
 def _latencies_of(
     scorer: Scorer,
-    segments: Sequence[ScoredSegment],
+    segments: Sequence[TimedSegment],
     *,
     suffix: str,
     times: Sequence[tuple[Seconds, ...]],

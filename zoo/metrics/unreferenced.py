@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from zoo.languages import Language
 from zoo.metrics.latency import ATD, DAL, SegmentLatency, Timing
-from zoo.metrics.longform import ScoredSegment, join_units, relative_times, spacing
+from zoo.metrics.longform import TimedSegment, join_units, relative_times, spacing
 from zoo.metrics.references import check_units
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
@@ -67,7 +67,7 @@ def score_without_references(
 
 def segments_by_time(
     instance: Instance, spans: Sequence[tuple[Seconds, Seconds]]
-) -> Iterator[ScoredSegment]:
+) -> Iterator[TimedSegment]:
     """Yield the segments of a source, each with the units that were written from its start on.
 
     Without references there is no re-segmentation: this division only shows what was written when.
@@ -85,7 +85,7 @@ def segments_by_time(
         elapsed: tuple[Seconds, ...] = ()
         if instance.elapsed:
             elapsed = relative_times(offset, [instance.elapsed[unit] for unit in units])
-        yield ScoredSegment(
+        yield TimedSegment(
             talk=instance.talk,
             offset=offset,
             duration=duration,

@@ -5,19 +5,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from zoo.report.results import Row
-from zoo.report.table import (
-    by_system,
-    by_test_set,
-    cell,
-    columns,
-    has_references,
-    knob_label,
-    number,
-    score_column,
-    significance_notes,
-    test_set_label,
-)
+from zoo.report.table import cell, number, significance_notes
+from zoo.results.groups import by_system, by_test_set, test_set_label
+from zoo.results.names import columns, score_column
+from zoo.results.row import Row
 
 # Note beside the name of a row, by the kind of the row.
 KINDS = {
@@ -58,13 +49,13 @@ def headline(rows: Sequence[Row]) -> list[str]:
         scored = [row for row in scored if not row.has_reference_segments] or scored
         if not scored:
             missing = "no system has a row with a BLEU score and without flags"
-            if not any(has_references(row) for row in group):
+            if not any(row.has_references for row in group):
                 missing = "the talks have no references, which scores of quality need"
             sentences.append(f"{test_set_label(key)}: {missing}.")
             continue
 
         best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
-        system = f"{best.system} at {knob_label(best)}" if best.knob else best.system
+        system = f"{best.system} at {best.knob_label}" if best.knob else best.system
         bleu = number(best.scores["BLEU"], 1)
         sentence = f"{test_set_label(key)}: {system} reaches {bleu} BLEU"
         if best.scores.get("StreamLAAL") is not None:
@@ -228,7 +219,7 @@ def _row_head(row: Row, place: int) -> str:
     flags = "".join(
         f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags
     )
-    knob = f" <b>{html.escape(knob_label(row))}</b>" if row.knob else ""
+    knob = f" <b>{html.escape(row.knob_label)}</b>" if row.knob else ""
     link = f'<a href="#talks" data-open="{place}">{html.escape(row.system)}{knob}</a>'
     return f'<th scope="row">{link}{note}{flags}</th>'
 

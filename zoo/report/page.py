@@ -14,12 +14,11 @@ from zoo.data.talks import Talk
 from zoo.files import write_bytes
 from zoo.report.markup import facts, headline, json_block, signatures, tables
 from zoo.report.palette import variables
-from zoo.report.payload import ReportSegment, ReportStream, payload, talks_in_order
-from zoo.report.results import Row
+from zoo.report.payload import payload, talks_in_order
 from zoo.report.sounds import elements, source_sounds, speech_sounds
 from zoo.report.stages import stage_section
-
-__all__ = ["ReportSegment", "ReportStream", "write_report"]
+from zoo.results.row import Row
+from zoo.results.streams import ReportStream
 
 SHEETS = ("page", "stages", "talk", "segments")
 SCRIPTS = (

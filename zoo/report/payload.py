@@ -3,7 +3,6 @@
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,15 +13,10 @@ from zoo.formats.speech import mix_file, target_file
 from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
 from zoo.report.palette import STYLES, places
-from zoo.report.results import Row
-from zoo.report.table import (
-    TestSet,
-    by_test_set,
-    comet_scores,
-    knob_label,
-    test_set,
-    test_set_label,
-)
+from zoo.results.groups import by_test_set, test_set_label
+from zoo.results.names import comet_scores
+from zoo.results.row import Row, TestSet
+from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds, StreamEvent
 
@@ -31,42 +25,6 @@ QUALITY = ("BLEU", "chrF", "ASR_BLEU", "ASR_chrF")
 LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 Json = Any
-
-
-@dataclass(frozen=True, slots=True)
-class ReportSegment:
-    """A reference segment and the hypothesis re-segmented to it.
-
-    Attributes:
-        offset: start of the segment in seconds from the start of the talk.
-        duration: duration of the segment in seconds.
-        source: transcript.
-        reference: reference translation.
-        hypothesis: part of the hypothesis.
-    """
-
-    offset: Seconds
-    duration: Seconds
-    source: str
-    reference: str
-    hypothesis: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReportStream:
-    """One talk as translated by the system of one row.
-
-    Attributes:
-        row: index into the rows of the report.
-        instance: emitted words with delays.
-        talk: the talk.
-        segments: reference segments of the talk.
-    """
-
-    row: int
-    instance: Instance
-    talk: Talk
-    segments: tuple[ReportSegment, ...] = ()
 
 
 def units_per_segment(stream: ReportStream) -> list[int] | None:
@@ -139,7 +97,7 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
         "shapes": [one.path for one in STYLES],
-        "rows": [_row(row, sets.index(test_set(row)), styles) for row in rows],
+        "rows": [_row(row, sets.index(row.test_set), styles) for row in rows],
         "talks": [_talk(stream_of_talk[key]) for key in talks],
         "references": list(references),
         "streams": encoded,
@@ -205,11 +163,11 @@ def _row(
     """
     return {
         "system": row.system,
-        "knob": knob_label(row),
+        "knob": row.knob_label,
         "order": row.knob.value if row.knob else 0,
         "kind": row.kind,
         "set": place,
-        "style": styles.get((test_set(row), row.system)),
+        "style": styles.get((row.test_set, row.system)),
         "scores": {name: _finite(value) for name, value in row.scores.items()},
         "intervals": {
             name: [round(bound, 4) for bound in bounds] for name, bounds in row.intervals.items()

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from zoo.report.palette import STYLES, places
-from zoo.report.results import Row
-from zoo.report.table import by_system, by_test_set, knob_label, test_set_label
+from zoo.results.groups import by_system, by_test_set, test_set_label
+from zoo.results.row import Row
 
 MANY = 4  # maximum number of systems whose points are all labelled; of more, only the ends are
 GREY = "#8a8a86"
@@ -233,7 +233,7 @@ def _error_bars(axis: Axes, row: Row, panel: Panel, *, x: float, y: float, color
 
 def _point(row: Row) -> str:
     """Return the label of a point: its knob value, and a mark if the row is flagged."""
-    label = knob_label(row)
+    label = row.knob_label
     # The name of a long knob would cover other points; the legend shows it.
     if row.knob is not None and len(row.knob.name) > 2:
         label = f"{row.knob.value:g}"

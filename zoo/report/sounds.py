@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from zoo.formats.speech import target_file
-from zoo.report.payload import ReportStream, talks_in_order
-from zoo.report.results import Row
+from zoo.report.payload import talks_in_order
+from zoo.results.row import Row
+from zoo.results.streams import ReportStream
 from zoo.tar_members import last_change
 from zoo.types import SAMPLE_RATE, Seconds
 

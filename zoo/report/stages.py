@@ -3,8 +3,9 @@
 import html
 from collections.abc import Iterator, Sequence
 
-from zoo.report.results import Row
-from zoo.report.table import by_test_set, number, row_label, test_set_label
+from zoo.report.table import number
+from zoo.results.groups import by_test_set, test_set_label
+from zoo.results.row import Row
 from zoo.streaming.stages import STAGES
 
 LOADED = "the machine was loaded"
@@ -46,7 +47,7 @@ def _bars(group: Sequence[Row], rows: Sequence[Row], longest: float) -> Iterator
     for place, row in enumerate(rows):
         if not row.stages or not any(row is other for other in group):
             continue
-        label = html.escape(row_label(row))
+        label = html.escape(row.label)
         note = f' <small class="flag">{LOADED}</small>' if row.has_loaded_machine else ""
         total = sum(row.stages.values())
         parts = "".join(

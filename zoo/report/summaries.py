@@ -10,20 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from zoo.errors import ZooError, unknown_choice
-from zoo.report.results import Row, TalkScores
-from zoo.report.table import (
-    DASH,
-    Column,
-    by_system,
-    by_test_set,
-    cell,
-    columns,
-    knob_label,
-    number,
-    score_column,
-    significance_notes,
-    test_set_label,
-)
+from zoo.report.table import DASH, cell, number, significance_notes
+from zoo.results.groups import by_system, by_test_set, test_set_label
+from zoo.results.names import Column, columns, score_column
+from zoo.results.row import Row, TalkScores
 
 
 def chosen_columns(rows: Sequence[Row], names: Sequence[str] | None) -> list[Column]:
@@ -49,7 +39,7 @@ def by_score(rows: Sequence[Row], names: Sequence[str]) -> RenderableType:
         table = _table(test_set_label(key), headers)
         for row in (row for one in by_system(group) for row in one):
             table.add_row(
-                escape(row.system), knob_label(row), *(cell(row, column) for column in shown)
+                escape(row.system), row.knob_label, *(cell(row, column) for column in shown)
             )
         tables.append(table)
         tables += [Text(f"  {note}", style="dim") for note in significance_notes(group)]
@@ -110,7 +100,7 @@ def by_talk(
                     for column in shown
                 ]
                 table.add_row(
-                    escape(row.system), knob_label(row), escape(label), f"{length:.1f}", *cells
+                    escape(row.system), row.knob_label, escape(label), f"{length:.1f}", *cells
                 )
         tables.append(table)
     return Group(*tables)

@@ -20,10 +20,11 @@ from zoo.config import (
 )
 from zoo.data.talks import Talk
 from zoo.errors import INTERRUPTED, TERMINATED, ZooError
-from zoo.evaluation.publish import context, relative_path
+from zoo.files import relative_path
 from zoo.hints import job_command
 from zoo.machine import check_machine
 from zoo.systems.base import StreamingSystem
+from zoo.tracking.context import page_context
 from zoo.tracking.run import ensure_writable, open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
@@ -76,7 +77,7 @@ def translate(cfg: Config) -> None:
             else:
                 translation.of_microphone(microphone)
             facts = {"weights": ", ".join(weights_of(config).values()), "command": command(cfg)}
-            finish(output, system, context(facts))
+            finish(output, system, page_context(facts))
     if translation.stop.terminated:
         sys.exit(TERMINATED)
     if microphone is None and translation.stop.requested:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from zoo.data.talks import Talk
 from zoo.errors import shorten_list
-from zoo.evaluation.rows import report_streams, write_files
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.files import write_text
@@ -13,7 +12,8 @@ from zoo.formats.simuleval import write_log
 from zoo.formats.speech import unloaded
 from zoo.formats.subtitles import srt, vtt
 from zoo.report.page import write_report
-from zoo.report.results import KnobValue, Row, write_rows
+from zoo.results.files import report_streams, write_files
+from zoo.results.row import KnobValue, Row, write_rows
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance
 

@@ -18,7 +18,7 @@ from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, View
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
-from zoo.report.results import Row
+from zoo.results.row import Row
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE
 

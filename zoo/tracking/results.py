@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from zoo.formats.speech import mix_file
-from zoo.report.payload import ReportStream
-from zoo.report.results import Row
-from zoo.report.table import by_test_set, columns, has_references, knob_label, test_set
+from zoo.results.groups import by_test_set
+from zoo.results.names import columns
+from zoo.results.row import Row
+from zoo.results.streams import ReportStream
 from zoo.tracking import media
 from zoo.tracking.provenance import git_state
 from zoo.tracking.tracker import Tracker
@@ -41,7 +42,7 @@ def log_row(tracker: Tracker, row: Row) -> None:
     tracker.log_scores(
         prefix(row),
         {**row.scores, **stage_scores(row)},
-        labels={"system": row.system, "knob": knob_label(row)},
+        labels={"system": row.system, "knob": row.knob_label},
         charted=charted(row) if row.kind == "system" else (),
         axis=latency(row),
     )
@@ -109,14 +110,14 @@ def charted(row: Row) -> list[str]:
 
 def latency(row: Row) -> str:
     """Return the name of the latency on a horizontal axis."""
-    if not has_references(row):
+    if not row.has_references:
         return "StartOffset"
     return "LAAL" if row.settings.get("view") == "segments" else "StreamLAAL"
 
 
 def label(row: Row) -> str:
     """Return the system of a row and its latency setting, such as ``infinisst m=2``."""
-    return f"{row.system} {knob_label(row)}".strip()
+    return f"{row.system} {row.knob_label}".strip()
 
 
 def results_table(
@@ -164,7 +165,7 @@ def joint_curves(
         line is named by its system and its direction.
     """
     systems = [row for row in rows if row.kind == "system"]
-    several = len({test_set(row) for row in systems}) > 1
+    several = len({row.test_set for row in systems}) > 1
     charts: dict[tuple[str, str], Lines] = {}
     for row in systems:
         line = f"{row.system} ({prefix(row)})" if several else row.system
@@ -215,7 +216,7 @@ def hypotheses(rows: Sequence[Row], streams: Sequence[ReportStream]) -> list[lis
     return [
         [
             rows[stream.row].system,
-            knob_label(rows[stream.row]),
+            rows[stream.row].knob_label,
             stream.talk.name,
             segment.offset,
             segment.source,

@@ -10,7 +10,7 @@ import yaml
 
 from zoo.errors import ZooError
 from zoo.parsing import parse_yaml
-from zoo.report.results import Row, read_rows
+from zoo.results.row import Row, read_rows
 
 RESULTS = "results.json"
 RUN = "run"  # setting of a joined row: the folder of its run

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from zoo.data.talks import Talk
 from zoo.files import write_text
 from zoo.formats import simuleval, simulstream
 from zoo.formats.speech import FOLDER, write_speech
-from zoo.metrics.longform import ScoredSegment
-from zoo.report.payload import ReportSegment, ReportStream
-from zoo.report.results import KnobValue
+from zoo.results.row import KnobValue
+from zoo.results.segments import ScoredSegment
+from zoo.results.streams import ReportStream
 from zoo.types import Instance
 
 
@@ -50,18 +51,11 @@ def report_streams(
         row: index of the row.
         instances: streams of the row.
         talks: talk of each stream.
-        segments: scored segments of all talks, talk after talk.
+        segments: segments of all talks, talk after talk.
     """
     remaining = iter(segments)
     for instance, talk in zip(instances, talks, strict=True):
-        # ``zip`` ends at the last segment of the talk and leaves the others in ``remaining``.
-        segments_of_talk = tuple(
-            ReportSegment(
-                scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis
-            )
-            for segment, scored in zip(talk.segments, remaining, strict=False)
-        )
-        yield ReportStream(row, instance, talk, segments_of_talk)
+        yield ReportStream(row, instance, talk, tuple(islice(remaining, len(talk.segments))))
 
 
 def row_folder(place: int, system: str, knob: KnobValue | None) -> Path:

@@ -1,7 +1,7 @@
 """Streams of finished rows, read from the files of their runs for a page of several runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -11,15 +11,32 @@ from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.speech import unloaded
 from zoo.languages import language
-from zoo.parsing import parse_json
-from zoo.report.joined import RUN
-from zoo.report.payload import ReportSegment, ReportStream
-from zoo.report.results import Row
+from zoo.results.join import RUN
+from zoo.results.row import Row
+from zoo.results.segments import NAME as SEGMENTS
+from zoo.results.segments import ScoredSegment, read_segments
 from zoo.streaming.elapsed import with_convention
 from zoo.tar_members import stored_in
+from zoo.types import Instance
 
 TALKS = "talks.jsonl"  # talks of a run, in its folder
-SEGMENTS = "segments.jsonl"  # segments of a row, beside its log
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStream:
+    """One talk as translated by the system of one row.
+
+    Attributes:
+        row: index into the rows of the report.
+        instance: emitted words with delays.
+        talk: the talk.
+        segments: reference segments of the talk.
+    """
+
+    row: int
+    instance: Instance
+    talk: Talk
+    segments: tuple[ScoredSegment, ...] = ()
 
 
 def write_talks(folder: Path, talks: Sequence[Talk]) -> None:
@@ -55,14 +72,16 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
             continue
         if run not in talks_of_run:
             talks_of_run[run] = {talk.name: _playable(talk) for talk in manifest.read(run / TALKS)}
-        yield from _streams(place, row, log, _segments(segments), talks_of_run[run])
+        found = read_segments(segments, needed_by="a page of several runs")
+        of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
+        yield from _streams(place, row, log, of_talk, talks_of_run[run])
 
 
 def _streams(
     place: int,
     row: Row,
     log: Path,
-    segments: dict[str, tuple[ReportSegment, ...]],
+    segments: dict[str, tuple[ScoredSegment, ...]],
     talks: dict[str, Talk],
 ) -> Iterator[ReportStream]:
     """Yield the streams of one row.
@@ -81,22 +100,6 @@ def _streams(
         yield ReportStream(
             place, unloaded(instance), talks[logged.talk], segments.get(logged.talk, ())
         )
-
-
-def _segments(path: Path) -> dict[str, tuple[ReportSegment, ...]]:
-    """Return the segments of a row by name of the talk. Raises ZooError for a damaged file."""
-    try:
-        text = path.read_text(encoding="utf-8").removesuffix("\n")
-        lines = [parse_json(line) for line in text.split("\n")]  # a text may contain U+2028
-        return {
-            talk: tuple(
-                ReportSegment(*(item[name] for name in ReportSegment.__dataclass_fields__))
-                for item in items
-            )
-            for talk, items in groupby(lines, lambda item: str(item["talk"]))
-        }
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ZooError(f"{path} is damaged: {error!r}.") from error
 
 
 def _playable(talk: Talk) -> Talk:

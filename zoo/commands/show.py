@@ -1,23 +1,21 @@
 """Publishes the rows of an evaluation: logged scores, plots, the HTML report and the table."""
 
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from zoo.config import overrides
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.runner import Evaluator
-from zoo.evaluation.tracked import log_results, log_row
-from zoo.hints import job_command
+from zoo.files import relative_path
 from zoo.report.page import write_report
-from zoo.report.results import Row
-from zoo.report.table import comet_scores, has_references, print_table
-from zoo.tracking.provenance import provenance
+from zoo.report.table import print_table
+from zoo.results.names import comet_scores
+from zoo.results.row import Row
+from zoo.tracking.context import page_context
+from zoo.tracking.results import log_results, log_row
 from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
@@ -75,7 +73,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
 
 def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:
     """Write the curves of all rows; return the path of the PNG, or None without references."""
-    if not any(has_references(row) for row in rows):
+    if not any(row.has_references for row in rows):
         return None
     from zoo.report.plots import plot_curves  # imports matplotlib, after the table is printed
 
@@ -102,7 +100,7 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
         rows=rows,
         streams=evaluator.streams,
         title=f"SimulZoo: {evaluator.corpus}",
-        context=context(
+        context=page_context(
             {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)}
         ),
     )
@@ -118,32 +116,6 @@ def weights(rows: Sequence[Row]) -> str:
         if row.kind == "system" and row.settings.get("weights")
     }
     return "; ".join(named.values()) or "none"
-
-
-def context(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the provenance of the run, as the report shows it.
-
-    Args:
-        facts: further facts by name.
-    """
-    record = provenance()
-    git, hardware = record["git"], record["hardware"]
-    commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
-    parts = [hardware["cpu"], f"{hardware['usable_cores']} cores"]
-    if hardware["torch_threads"] is not None:
-        parts += [f"{hardware['torch_threads']} threads", *hardware["gpus"]]
-    return {
-        "command": f"{job_command('evaluate')} {shlex.join(overrides())}".strip(),
-        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
-        **{name.replace("_", " "): str(value) for name, value in facts.items()},
-        "git commit": commit,
-        "machine": ", ".join(parts),
-    }
-
-
-def relative_path(path: Path) -> Path:
-    """Return a path relative to the working directory if it lies below that directory."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def wide_console() -> Console:

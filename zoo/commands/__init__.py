@@ -44,7 +44,7 @@ def _train(cfg: Config) -> float | None:
 
 
 def _evaluate(cfg: Config) -> float | None:
-    from zoo.evaluation.job import evaluate
+    from zoo.commands.evaluate import evaluate
 
     return evaluate(cfg)
 

@@ -12,6 +12,7 @@ from zoo.files import write_text
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
 CPU_SHARE = 0.8
+TestSet = tuple[str, str, str, str]  # corpus, split, source language and target language
 # How pydantic reads the classes of this module: other keys, NaN and infinities are errors.
 STRICT: Final = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -91,6 +92,31 @@ class Row:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     p_values: dict[str, dict[str, float]] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def knob_label(self) -> str:
+        """The latency setting, such as ``m=2``; empty for a system without a knob."""
+        return "" if self.knob is None else f"{self.knob.name}={self.knob.value:g}"
+
+    @property
+    def label(self) -> str:
+        """The system and its latency setting, such as ``infinisst m=2``."""
+        return f"{self.system} {self.knob_label}".strip()
+
+    @property
+    def test_set(self) -> TestSet:
+        """The test set; only rows of one test set can be compared."""
+        return self.data, self.split, self.source_language, self.target_language
+
+    @property
+    def prefix(self) -> str:
+        """The test set as the beginning of a logged key, such as ``tst/en-de``."""
+        return f"{self.split}/{self.source_language}-{self.target_language}"
+
+    @property
+    def has_references(self) -> bool:
+        """Whether the talks have references."""
+        return bool(self.settings.get("references", True))
 
     @property
     def has_reference_segments(self) -> bool:

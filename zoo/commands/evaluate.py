@@ -1,0 +1,150 @@
+"""The job of evaluate.py: from a configuration to a run folder with scores, logs and a report.
+
+What streams (networks, Lightning) and what scores target speech is imported where it is used: the
+imports take seconds, and a recorded log needs neither.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zoo import __version__
+from zoo.commands.show import log_rows, publish
+from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.data.corpora import Corpus
+from zoo.evaluation.comet import check_texts, find_comet
+from zoo.evaluation.comparison import PARTS, system_configurations
+from zoo.evaluation.loaded import LoadedSystems
+from zoo.evaluation.optimized import optimized
+from zoo.evaluation.plan import (
+    AUTO,
+    Choices,
+    corpus_hash,
+    evaluate_systems,
+    prepare,
+    resumed_run,
+    speech_models,
+    streaming,
+    trainer_options,
+    wants_smoke_test,
+)
+from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.settings import Settings
+from zoo.machine import check_machine
+from zoo.metrics.comet.scorer import Comet
+from zoo.tracking.launch import is_main_process
+from zoo.tracking.naming import run_name
+from zoo.tracking.results import log_comet
+from zoo.tracking.run import open_run
+from zoo.tracking.tracker import Tracker
+from zoo.tracking.wandb_run import WandbSettings
+
+
+def evaluate(cfg: Config) -> float | None:
+    """Evaluate the configured systems; print the table and the paths of the results.
+
+    Returns:
+        The score ``cfg.optimized_metric`` for a sweeper; None if no score is named.
+
+    Raises:
+        ZooError: bad input.
+    """
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    # The configurations of all systems are composed before any part is built, because building a
+    # part replaces the interpolations in its node by their values.
+    entries = system_configurations(cfg)
+    settings: Settings = build(cfg.evaluation)
+    logger = build(cfg.logger)
+    choices: Choices = {build(choice.system): choice for choice in entries}
+    corpus: Corpus = build(cfg.data)
+    if wants_smoke_test(cfg):
+        from zoo.evaluation.smoke_run import smoke_test
+
+        smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
+        return None
+
+    models = speech_models(choices, settings)
+    device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
+    options = trainer_options(choices)
+    resume = resumed_run(cfg)
+    comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
+    loaded = LoadedSystems(seed=cfg.seed)
+    talks = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
+    if comet:
+        check_texts(talks, comet)
+    if models and is_main_process():
+        models.load(device)
+    facts = {
+        "corpus_hash": corpus_hash(talks, resume),
+        "convention": settings.convention,
+        "batch_size": settings.batch_size,
+    }
+    with open_tracker(cfg, choices, facts, logger, resume=resume) as tracker:
+        run = tracker.run
+        evaluator = Evaluator(
+            corpus=corpus.name,
+            talks=talks,
+            settings=settings,
+            folder=run.folder,
+            models=models,
+            trainer_options=options,
+            resume=resume is not None,
+        )
+        rows = evaluate_systems(evaluator, choices, loaded, tracker)
+        log_rows(rows, evaluator, tracker, run.folder, facts)
+        if not run.main:
+            return None
+        notes = [*(models.notes if models else []), *evaluator.notes]
+        if notes:
+            facts |= {"not scored": " ".join(notes)}
+        complete(evaluator, tracker, comet)
+        publish(evaluator, tracker, run.folder, facts)
+        for note in notes:
+            print(note)
+    return optimized(evaluator.rows, cfg.optimized_metric)
+
+
+def complete(evaluator: Evaluator, tracker: Tracker, comet: Comet | None) -> None:
+    """Add the scores that need all rows at once: those of COMET, intervals and tests.
+
+    Args:
+        evaluator: evaluator with all rows.
+        tracker: receives the scores of COMET.
+        comet: COMET models, or None.
+    """
+    if comet is not None:
+        evaluator.add_comet(comet)
+        log_comet(tracker, evaluator.rows)
+    evaluator.add_significance()
+
+
+def open_tracker(
+    cfg: Config,
+    choices: Choices,
+    facts: Mapping[str, Any],
+    logger: WandbSettings,
+    *,
+    resume: Path | None,
+) -> Tracker:
+    """Claim the run folder and return the tracker of the run.
+
+    Args:
+        cfg: configuration of the job.
+        choices: configuration of each system.
+        facts: additional provenance.
+        logger: settings of W&B.
+        resume: folder of the run to resume, or None.
+    """
+    systems = {
+        system.name: {key: value for key, value in plain(choice).items() if key in PARTS}
+        for system, choice in choices.items()
+    }
+    name = run_name(list(systems), overrides())
+    return Tracker(
+        open_run(run_folder(), kind="evaluate", name=name, resume=resume, multirun=is_multirun()),
+        config={**plain(cfg), "version": __version__},
+        overrides=overrides(),
+        facts=facts,
+        settings=logger,
+        systems=systems,
+    )

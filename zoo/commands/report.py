@@ -1,0 +1,216 @@
+"""Joins finished runs into one table, plot and page: ``python -m zoo.report RUN [RUN ...]``."""
+
+import argparse
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import yaml
+from rich.console import Console, RenderableType
+
+from zoo.errors import ZooError, check_numbers, run_script, shorten_list
+from zoo.evaluation.finished_comet import runs_with_comet
+from zoo.evaluation.significance import with_significance
+from zoo.metrics.significance import Resampling
+from zoo.parsing import parse_yaml
+from zoo.report.page import write_report
+from zoo.report.summaries import by_score, by_talk, over_knob
+from zoo.report.table import score_table
+from zoo.results.join import FinishedRun, find_runs, joined_rows
+from zoo.results.names import comet_scores
+from zoo.results.row import Row, write_rows
+from zoo.results.streams import finished_streams
+
+Tested = Callable[[Sequence[Row], Path], list[Row]]  # rows and the folder of their logs
+
+PAGE = "report.html"
+TABLE_WIDTH = 100  # columns, where stdout is not a terminal
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Join the runs that the command line names.
+
+    Args:
+        arguments: command line without the program's name; None: ``sys.argv``.
+    """
+    parser = argparse.ArgumentParser(prog="python -m zoo.report", description=__doc__)
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run or multirun folder; comet=[MODEL,...] adds COMET scores to the runs, and "
+        "comet_python=PATH names the Python of its environment",
+    )
+    default = Path("outputs") / "report" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    parser.add_argument("--output", type=Path, default=default, help="new folder of the report")
+    parser.add_argument("--scores", type=lambda names: names.split(","), help="columns: NAME,NAME")
+    summary = parser.add_mutually_exclusive_group()
+    summary.add_argument(
+        "--over-knob", action="store_true", help="mean and deviation over the latency settings"
+    )
+    summary.add_argument("--talks", action="store_true", help="scores of each talk")
+    summary.add_argument(
+        "--minutes", type=float, help="mean scores of the talks up to and above this duration"
+    )
+    add_tests(parser)
+    given = parser.parse_args(arguments)
+
+    def table(rows: Sequence[Row]) -> RenderableType:
+        if given.over_knob:
+            return over_knob(rows, given.scores)
+        if given.talks or given.minutes is not None:
+            return by_talk(rows, given.scores, minutes=given.minutes)
+        if given.scores is not None:
+            return by_score(rows, given.scores)
+        return score_table(rows)
+
+    def write() -> None:
+        check_numbers("zoo.report", least=0, minutes=given.minutes)
+        places, models, python = comet_of(given.runs)
+        scored = partial(runs_with_comet, names=models, python=python)
+        join(places, given.output, table=table, tested=tests_of(given), scored=scored)
+
+    run_script(write, given.output)
+
+
+def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:
+    """Divide the words of the command line.
+
+    Returns:
+        The places of runs, the COMET models and the Python of their environment.
+
+    Raises:
+        ZooError: a value is not a list of names, or there is a Python without a model.
+    """
+    settings = {"comet": "[]", "comet_python": "null"}
+    places: list[Path] = []
+    for word in words:
+        key, separator, value = word.partition("=")
+        if separator and key in settings:
+            settings[key] = value
+        else:
+            places.append(Path(word))
+    try:
+        models, python = (parse_yaml(value) for value in settings.values())
+    except yaml.YAMLError as error:
+        raise ZooError(f"comet={settings['comet']} is not a list such as comet=[A,B].") from error
+    models = [models] if isinstance(models, str) else models
+    if not isinstance(models, list) or not all(isinstance(name, str) for name in models):
+        raise ZooError(f"comet={settings['comet']} is not a list such as comet=[A,B].")
+    if python is not None and not models:
+        raise ZooError(
+            f"comet_python={python} is the Python that scores with COMET; add comet=[MODEL,...], "
+            "or leave it out."
+        )
+    return places, models, python
+
+
+def add_tests(parser: argparse.ArgumentParser) -> None:
+    """Add the options of intervals and tests to a parser."""
+    defaults = Resampling()
+    tests = parser.add_argument_group("intervals and tests over segments")
+    tests.add_argument(
+        "--significance",
+        type=lambda names: names.split(","),
+        help="tests against the baseline: bootstrap, randomisation or both; adds 95 %% intervals",
+    )
+    tests.add_argument("--baseline", help="row or system (default: the first row)")
+    for name in ("resamples", "trials", "seed"):
+        default = getattr(defaults, name)
+        tests.add_argument(f"--{name}", type=int, default=default, help=f"default: {default}")
+
+
+def tests_of(given: argparse.Namespace) -> Tested | None:
+    """Return the function that tests rows, or None if no test is wanted.
+
+    Raises ZooError for an unknown test or a number out of range.
+    """
+    if given.significance is None:
+        if given.baseline is not None:
+            raise ZooError("--baseline needs a test; add --significance bootstrap.")
+        return None
+    wanted = Resampling(
+        tests=given.significance, resamples=given.resamples, trials=given.trials, seed=given.seed
+    )
+    return partial(with_significance, resampling=wanted, baseline=given.baseline)
+
+
+def join(
+    places: Sequence[Path],
+    folder: Path,
+    *,
+    table: Callable[[Sequence[Row]], RenderableType] = score_table,
+    tested: Tested | None = None,
+    scored: Callable[[Sequence[FinishedRun]], Sequence[FinishedRun]] | None = None,
+) -> None:
+    """Write the joined results, plot and page, and print the table.
+
+    Args:
+        places: run folders or folders that contain run folders.
+        folder: folder of the report; it must be new or empty.
+        table: makes the printed table from the rows.
+        tested: adds intervals and tests to rows, given the folder of the report (None: neither).
+        scored: adds scores to the runs (None: none).
+
+    Raises:
+        ZooError: a place has no results, or the folder is not empty.
+    """
+    if not places:
+        raise ZooError("A report needs at least one run folder.")
+    runs = find_runs(places)
+    if not any(run.rows for run in runs):
+        raise ZooError(
+            f"{shorten_list(str(run.folder) for run in runs)} has no rows to report; resume the "
+            "evaluation with resume=..., or name another run."
+        )
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ZooError(f"{folder} is not empty; choose another folder with --output.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ZooError(
+            f"The folder {folder} cannot be created ({error.strerror}); choose another one with "
+            "--output."
+        ) from error
+    try:
+        if scored:
+            runs = list(scored(runs))
+        printed = _write(runs, folder, table=table, tested=tested)
+    except BaseException:
+        shutil.rmtree(folder)  # the folder was empty; a next start finds it so
+        raise
+    console = Console()
+    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(printed)
+    print(f"results: {folder / 'results.json'}\nreport:  {folder / PAGE}")
+
+
+def _write(
+    runs: Sequence[FinishedRun],
+    folder: Path,
+    *,
+    table: Callable[[Sequence[Row]], RenderableType],
+    tested: Tested | None,
+) -> RenderableType:
+    """Write the files of a report; arguments as ``join``. Return the table."""
+    from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
+
+    rows = joined_rows(runs, folder)
+    if tested:
+        rows = tested(rows, folder)  # raises ZooError for rows that cannot be compared
+    printed = table(rows)  # raises ZooError for an unknown score
+    write_rows(rows, folder / "results.json")
+    if any(row.has_references for row in rows):
+        plot_curves(rows, folder / "curves")
+    for name in comet_scores(rows):
+        plot_curves(rows, folder / f"curves_{name}", quality=name)
+    streams = list(finished_streams(rows, folder))
+    context = {"runs": ", ".join(str(run.folder) for run in runs)}
+    title = "SimulZoo: joined runs"
+    write_report(folder / PAGE, rows=rows, streams=streams, title=title, context=context)
+    return printed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Reference segments of a row with the output that was assigned to them: ``segments.jsonl``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from zoo.errors import ZooError
+from zoo.files import write_text
+from zoo.formats.text import json_lines
+from zoo.results.row import STRICT
+from zoo.types import Seconds
+
+NAME = "segments.jsonl"  # beside the log of the row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredSegment:
+    """A reference segment of a talk and the hypothesis that was assigned to it.
+
+    Attributes:
+        talk: name of the talk.
+        segment: number of the segment in the talk, from 0.
+        offset: start of the segment in seconds from the start of the talk.
+        duration: duration of the segment in seconds.
+        source: transcript.
+        reference: reference translation; empty without one.
+        hypothesis: text that was assigned to the segment.
+        delays: ideal time of each unit in seconds from the start of the segment; empty for offline
+            output.
+        elapsed: computation-aware time of each unit; empty if there is none.
+        scores: scores of the segment by name; None: the score is not defined.
+    """
+
+    __pydantic_config__ = STRICT
+    talk: str
+    segment: int
+    offset: Seconds
+    duration: Seconds
+    source: str
+    reference: str
+    hypothesis: str
+    delays: tuple[Seconds, ...] = ()
+    elapsed: tuple[Seconds, ...] = ()
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def write_segments(path: Path, segments: Sequence[ScoredSegment]) -> None:
+    """Write the segments of a row, one line each, talk after talk."""
+    write_text(path, json_lines(asdict(segment) for segment in segments))
+
+
+def read_segments(path: Path, *, needed_by: str) -> list[ScoredSegment]:
+    """Read the segments of a row.
+
+    Args:
+        path: ``segments.jsonl`` beside the log of the row.
+        needed_by: what needs the segments, for the error message.
+
+    Raises:
+        ZooError: the file is missing or damaged.
+    """
+    from pydantic import ValidationError
+
+    if not path.is_file():
+        raise ZooError(
+            f"{path} is missing; {needed_by} needs it, and evaluations of this version write it."
+        )
+    try:
+        lines = path.read_bytes().split(b"\n")
+        return [_reader().validate_json(line, strict=True) for line in lines if line]
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ZooError(f"{path} is damaged ({place}: {first['msg']}).") from error
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+@cache
+def _reader() -> Any:
+    """Return pydantic's reader of a segment."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ScoredSegment)
