@@ -20,6 +20,7 @@ from zoo.types import Seconds
 T = TypeVar("T")
 
 LINES = 10  # at most, if stderr is not a terminal
+TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
 logger = logging.getLogger(__name__)
 
@@ -62,3 +63,9 @@ def audio_progress(title: str, seconds: Seconds) -> Iterator[Callable[[Seconds],
         task = bar.add_task(title, total=seconds)
         yield lambda done: bar.advance(task, done)
     logger.info("%s: %.0f s of audio", title, seconds)
+
+
+def wide_console() -> Console:
+    """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
+    console = Console()
+    return console if console.is_terminal else Console(width=TABLE_WIDTH)

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from zoo.errors import ZooError, check_numbers, run_script, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.parsing import parse_yaml
+from zoo.progress import wide_console
 from zoo.report.page import write_report
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
@@ -26,7 +27,6 @@ from zoo.results.streams import finished_streams
 Tested = Callable[[Sequence[Row], Path], list[Row]]  # rows and the folder of their logs
 
 PAGE = "report.html"
-TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -181,8 +181,7 @@ def join(
     except BaseException:
         shutil.rmtree(folder)  # the folder was empty; a next start finds it so
         raise
-    console = Console()
-    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(printed)
+    wide_console().print(printed)
     print(f"results: {folder / 'results.json'}\nreport:  {folder / PAGE}")
 
 

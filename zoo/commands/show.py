@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from zoo.config import overrides
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.runner import Evaluator
 from zoo.files import relative_path
+from zoo.progress import wide_console
 from zoo.report.page import write_report
 from zoo.report.table import print_table
 from zoo.results.names import comet_scores
@@ -20,7 +20,6 @@ from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
 PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
-TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
 
 def log_rows(
@@ -101,7 +100,8 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
         streams=evaluator.streams,
         title=f"SimulZoo: {evaluator.corpus}",
         context=page_context(
-            {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)}
+            {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)},
+            overrides(),
         ),
     )
     return page
@@ -116,9 +116,3 @@ def weights(rows: Sequence[Row]) -> str:
         if row.kind == "system" and row.settings.get("weights")
     }
     return "; ".join(named.values()) or "none"
-
-
-def wide_console() -> Console:
-    """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
-    console = Console()
-    return console if console.is_terminal else Console(width=TABLE_WIDTH)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import torch
 
-from zoo.commands.show import wide_console
 from zoo.config import Config, plain
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
@@ -14,6 +13,7 @@ from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import check_talks
+from zoo.progress import wide_console
 from zoo.systems.base import StreamingSystem
 from zoo.systems.system import System
 from zoo.types import SAMPLE_RATE

@@ -1,20 +1,20 @@
 """The provenance of a run as its page shows it."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from zoo.config import overrides
 from zoo.hints import job_command
 from zoo.tracking.provenance import provenance
 
 
-def page_context(facts: Mapping[str, Any]) -> dict[str, str]:
+def page_context(facts: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
     """Return the provenance of the run, as the report shows it.
 
     Args:
         facts: further facts by name.
+        overrides: overrides of the job.
     """
     record = provenance()
     git, hardware = record["git"], record["hardware"]
@@ -23,7 +23,7 @@ def page_context(facts: Mapping[str, Any]) -> dict[str, str]:
     if hardware["torch_threads"] is not None:
         parts += [f"{hardware['torch_threads']} threads", *hardware["gpus"]]
     return {
-        "command": f"{job_command('evaluate')} {shlex.join(overrides())}".strip(),
+        "command": f"{job_command('evaluate')} {shlex.join(overrides)}".strip(),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
         "git commit": commit,

@@ -77,7 +77,7 @@ def translate(cfg: Config) -> None:
             else:
                 translation.of_microphone(microphone)
             facts = {"weights": ", ".join(weights_of(config).values()), "command": command(cfg)}
-            finish(output, system, page_context(facts))
+            finish(output, system, page_context(facts, overrides()))
     if translation.stop.terminated:
         sys.exit(TERMINATED)
     if microphone is None and translation.stop.requested:
