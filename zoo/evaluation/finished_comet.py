@@ -17,7 +17,7 @@ from zoo.evaluation.comet import (
     signed_resegmentation,
 )
 from zoo.evaluation.segments import NAME
-from zoo.files import write_text
+from zoo.files import check_links, write_text
 from zoo.formats.text import Record, json_lines, read_records
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel, Text
@@ -135,6 +135,8 @@ def runs_with_comet(
     comet = find_comet(names, python)
     if comet is None:
         return list(runs)
+    for run in runs:
+        check_links(run.folder)
     rows = [row for run in runs for row in run.rows]
     logs = [run.folder / row.instances for run in runs for row in run.rows]
     try:
