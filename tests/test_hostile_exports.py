@@ -19,6 +19,7 @@ from tests.fixtures.hostile_exports import (
 from tests.fixtures.judge import judge
 from zoo.config import compose
 from zoo.errors import BAD_INPUT, ZooError
+from zoo.files import write_text
 
 EVALUATE, TRAIN = str(ROOT / "evaluate.py"), str(ROOT / "train.py")
 EXPORTS = hostile_exports()
@@ -108,6 +109,33 @@ def test_every_command_ends_in_one_sentence(command: Sequence[str], folder: Path
     if "backbone.checkpoint" in command[-1]:
         assert "++synthesizer={_target_: torch.load" in sentence
     assert not list(folder.rglob("ran"))
+
+
+def test_a_run_with_links_is_not_resumed(tmp_path: Path) -> None:
+    run, home = tmp_path / "run", tmp_path / "home"
+    for folder in (run / "instances", home):
+        folder.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    (home / "notes").write_text("mine")
+    (run / "instances" / "log").symlink_to(run / "run.json")  # as those of W&B's folder
+    for name in ("evaluate.log", "results.json.part", "instances/rank0.jsonl"):
+        link = run / name
+        link.symlink_to(home / "notes")
+        for command in (EVALUATE, TRAIN):
+            given = [command, f"resume={run}"]
+            done = processes.run(*given, folder=tmp_path, environment={"PYTHONPATH": str(ROOT)})
+            assert done.returncode == BAD_INPUT, done.stderr[-3000:]
+            assert done.stderr == f"error: {link} is a link out of {run}; replace it by a file.\n"
+        link.unlink()
+    assert (home / "notes").read_text() == "mine"
+
+
+def test_an_unfinished_file_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "results.json.part").symlink_to(tmp_path / "notes")
+    write_text(tmp_path / "results.json", "[]")
+    assert (tmp_path / "notes").read_text() == "mine"
+    assert (tmp_path / "results.json").read_text() == "[]"
 
 
 def test_a_pickled_command_line_is_refused(folder: Path) -> None:

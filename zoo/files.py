@@ -35,6 +35,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     After an error the temporary file is removed and ``path`` is as before.
     """
     temporary = path.with_name(path.name + SUFFIX)
+    if temporary.is_symlink():  # of a folder from elsewhere: writing would follow it
+        temporary.unlink()
     try:
         yield temporary
         _sync(temporary)
@@ -99,6 +101,17 @@ def restore_folder(path: Path) -> None:
 def _old(path: Path) -> Path:
     """Return the name of a folder while it is being replaced."""
     return path.with_name(f"{path.name}.old")
+
+
+def check_links(folder: Path) -> None:
+    """Raise ZooError if a file in a folder is a link to a place outside of the folder.
+
+    What continues the work of another person would write through such a link.
+    """
+    root = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise ZooError(f"{path} is a link out of {folder}; replace it by a file.")
 
 
 def full_disk(error: BaseException | None, folder: Path) -> str:

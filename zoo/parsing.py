@@ -6,6 +6,7 @@ of libyaml in a segmentation fault.
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -16,6 +17,9 @@ from zoo.errors import ZooError
 DEEPEST = 1000  # levels of nesting
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _BLOCKS = re.compile(rf"(?:[-?:][ \t]+){{{DEEPEST}}}")  # nested lists on one line: "- - - "
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MERGE = re.compile(r"<<\s*['\"]?\s*:")
+_FIELD = re.compile(r"\{[^{}]*[.\[:!][^{}]*\}")  # {name.attribute}, {name[0]}, {name:>9}, {name!r}
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is built in
 
 
@@ -63,9 +67,37 @@ def check_depth(text: str) -> None:
         raise yaml.YAMLError("nested too deeply")
 
 
+def has_control_characters(text: str) -> bool:
+    """Whether a text has control characters but tab and newline, or marks of direction."""
+    return bool(_CONTROL.search(text))
+
+
+def texts_in(node: Any) -> Iterator[str]:
+    """Yield all texts among parsed values, keys of mappings included."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from texts_in(key)
+            yield from texts_in(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from texts_in(value)
+
+
+def is_plain_template(text: str) -> bool:
+    """Whether ``str.format`` only inserts values: ``{name}``, without attributes and widths."""
+    return not _FIELD.search(text.replace("{{", "").replace("}}", ""))
+
+
 def parse_yaml(text: str) -> Any:
-    """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or nested too deeply."""
+    """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or nested too deeply.
+
+    Merge keys (``<<: *name``) are refused: a few lines of them expand to millions of entries.
+    """
     check_depth(text)
+    if _MERGE.search(text):
+        raise yaml.YAMLError("merge keys (<<) are not read")
     try:
         return yaml.load(text, Loader=Loader)
     except (RecursionError, ValueError, TypeError, LookupError, ArithmeticError) as error:

@@ -1,5 +1,6 @@
 """What a folder records of its system is data: names of parts and plain values."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import yaml
 import zoo
 from zoo.config import build, compose
 from zoo.config.records import FOLDER, of_system, record_of, registered_targets
-from zoo.errors import ZooError
+from zoo.errors import LONGEST, ZooError
 
 RECORD = ["system=infinisst", "backbone=infinisst_minitalks", f"backbone.checkpoint={FOLDER}"]
 
@@ -68,6 +69,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"backbone.tokenizer='{FOLDER}/x'", "inside of another value"),
         ("system.name='a\bb'", "contains control characters"),
         ("policy=alignatt\n++x=1", "is not key=value"),
+        ("policy." + "a." * 1000 + "b=1", "sets no key of a system"),
+        ("policy._target_=[a]", "which is no part of the zoo"),
+        ("policy.frames=" + "1" * 5000, "is longer than 4000 characters"),
+        ("backbone.decoder=" + "{a:" * 1000, "is not key=value"),
+        ("backbone.template.latency='{multiplier:>20000000000}'", "formats more than {name}"),
+        ("backbone.template.latency='{multiplier.__class__}'", "formats more than {name}"),
+        ("system.name='a\x9bb'", "contains control characters"),
         ({"policy": "alignatt"}, "is no text"),
         (None, "is no text"),
     ],
@@ -77,7 +85,7 @@ def test_a_line_that_is_not_data_is_refused(line: object, reason: str, tmp_path:
     with pytest.raises(ZooError) as raised:
         record_of(folder)
     message = str(raised.value)
-    shown = repr(line) if isinstance(line, str) else f"a {type(line).__name__}"
+    shown = repr(line)[:LONGEST] if isinstance(line, str) else f"a {type(line).__name__}"
     assert message.startswith(f"{folder}/config.yaml records {shown}, which ")
     assert reason in message
     assert "\n" not in message
@@ -151,6 +159,30 @@ def test_a_class_of_your_own_needs_your_word(package: Path, tmp_path: Path) -> N
     for name in ("os", "nowhere", "../x"):
         with pytest.raises(ZooError, match="no package of yours"):
             zoo.load(folder, trusted_packages=[name])
+
+
+def test_a_file_that_is_no_record_is_not_read(tmp_path: Path) -> None:
+    folder = write_record(tmp_path / "export")
+    path = folder / "config.yaml"
+    path.write_text("a: &a {b: 1}\nc: {<<: *a}\n")
+    with pytest.raises(ZooError, match="merge keys"):
+        record_of(folder)
+    path.write_text("#" * 2_000_000)
+    with pytest.raises(ZooError, match="is larger than"):
+        record_of(folder)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ZooError, match="does not state how to evaluate"):
+        record_of(folder)
+
+
+@pytest.mark.parametrize("name", ["zoo.commands.evaluate", "lightning.Trainer", "os.getcwd"])
+def test_a_record_cannot_name_a_function(name: str, tmp_path: Path) -> None:
+    record = ["system=streamatt", "history=voice_activity", f"history.detector.name={name}"]
+    folder = write_record(tmp_path / "export")
+    (folder / "config.yaml").write_text(yaml.safe_dump({"evaluate": {"overrides": record}}))
+    with pytest.raises(ZooError, match=r"records no system of the zoo: .*detector\.name is"):
+        zoo.load(folder)
 
 
 def test_only_named_packages_are_built(package: Path) -> None:

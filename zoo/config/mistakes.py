@@ -153,5 +153,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def one_line(error: BaseException) -> str:
     """Return the message of an error on one line, without Hydra's hints about its own syntax."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error).removeprefix("ZooError raised while resolving interpolation: ")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(_HINTS))

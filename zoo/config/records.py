@@ -8,7 +8,7 @@ name code, files outside of their folder, the environment, or keys of the job.
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from itertools import chain
@@ -26,7 +26,7 @@ from zoo.config.signatures import INSTANTIATE_KEYS, TARGET, located
 from zoo.config.sources import CONF, Folders, job_loader
 from zoo.config.writing import quote_text
 from zoo.errors import LONGEST, ZooError, shorten_list
-from zoo.parsing import parse_yaml
+from zoo.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 
 DESCRIPTION = "config.yaml"  # of an exported checkpoint
 FOLDER = "<this folder>"  # stands for the folder of the weights in its own record
@@ -48,7 +48,9 @@ USERS_CHOICES: Mapping[str, Mapping[str, str]] = {
 }
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\w+://", re.ASCII)  # begins a path or an address
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and newline
+LARGEST = 1_000_000  # bytes of a ``config.yaml``
+LONGEST_KEY = 200  # characters
+LONGEST_LINE = 4000  # characters of an override
 _PATH_PARTS = re.compile(r"[/\\]")
 
 
@@ -107,7 +109,7 @@ def check_folders(cfg: DictConfig, folders: Folders = ()) -> None:
         node = cfg._get_node(root) if root in cfg else None
         if not isinstance(node, DictConfig):
             continue
-        for text in sorted(set(_texts(OmegaConf.to_container(node)))):
+        for text in sorted(set(texts_in(OmegaConf.to_container(node)))):
             path = Path(text, DESCRIPTION)
             # unlike Path.is_file, False for texts that are no path: too long, or with a NUL
             if "${" not in text and os.path.isfile(path):  # noqa: PTH113
@@ -142,6 +144,10 @@ def _recorded_lines(path: Path) -> list[Any] | None:
         ZooError: The file is not YAML of plain values.
     """
     try:
+        if not path.is_file():  # a pipe would be read for ever
+            return None
+        if path.stat().st_size > LARGEST:
+            raise ZooError(f"{path} is larger than {LARGEST} bytes; it is no record of a system.")
         content = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError:
         return None
@@ -182,6 +188,8 @@ class LineCheck:
 
     def objection(self, line: str) -> str | None:
         """Return why a folder may not record an override; None if it may."""
+        if len(line) > LONGEST_LINE:
+            return f"is longer than {LONGEST_LINE} characters"
         if line.startswith("-"):
             return "is an option of a command line"
         if line[:1] in "+~":
@@ -190,10 +198,12 @@ class LineCheck:
             return None
         try:
             override = self._parser.parse_override(re.sub(f"=(?:{FOLDER})$", "=folder", line))
-        except HydraException:
+            value = None if override.is_sweep_override() else override.value()
+        except (HydraException, ValueError, RecursionError):
             return "is not key=value"
         key = str(override.key_or_group)
-        if _root(line) not in ROOTS or not _NAME.fullmatch(key):
+        is_key = len(key) <= LONGEST_KEY and _NAME.fullmatch(key)
+        if _root(line) not in ROOTS or not is_key:
             return f"sets no key of a system ({', '.join(ROOTS)})"
         if override.is_sweep_override():
             return "has several values"
@@ -201,7 +211,7 @@ class LineCheck:
             return self._objection_to_choice(override, choices)
         if override.package is not None:
             return "names no group of parts"
-        return self._objection_to_value(key.rpartition(".")[2], override.value())
+        return self._objection_to_value(key.rpartition(".")[2], value)
 
     def _choices(self, group: str) -> set[str]:
         """Return the choices of a group; empty if there is no such group."""
@@ -247,7 +257,7 @@ class LineCheck:
         """Return why a class may not be named; None if it may."""
         if name != TARGET:
             return f"sets {name}, which changes how a class is called"
-        if value in registered_targets():
+        if isinstance(value, str) and value in registered_targets():
             return None
         package = str(value).partition(".")[0]
         if package not in self.trusted:
@@ -266,25 +276,15 @@ def _objection_to_text(text: str) -> str | None:
     """Return why a text may not be a value; None if it may."""
     if "${" in text:
         return "links to another value"
-    if _CONTROL.search(text):
+    if has_control_characters(text):
         return "contains control characters"
+    if not is_plain_template(text):
+        return "formats more than {name}"
     if FOLDER in text:
         return f"has {FOLDER} inside of another value"
     if _OUTSIDE.match(text) or ".." in _PATH_PARTS.split(text):
         return "names a path outside of the folder (set the key beside the folder if you want this)"
     return None
-
-
-def _texts(node: Any) -> Iterator[str]:
-    """Yield the texts among plain values."""
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, Mapping):
-        for value in node.values():
-            yield from _texts(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _texts(value)
 
 
 def _key(line: object) -> str | None:

@@ -21,6 +21,7 @@ INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  
 OWN_PACKAGES = ("zoo", "lightning")  # their classes may be created without being named by a user
 FUNCTION_BY_NAME = "pkgutil.resolve_name"  # target of a node that stands for a function
 CONVERSIONS = ("none", "partial", "object", "all")
+_default_functions: set[str] = set()  # functions that are defaults of arguments, by name
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
 
@@ -61,8 +62,9 @@ def located(target: str, *, where: str = "") -> Any:
 def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: str) -> None:
     """Check that the target of a node may be called.
 
-    Allowed are classes of the zoo and of Lightning, the functions that the zoo's configurations
-    name, and everything in packages that the user names.
+    Allowed are classes and functions of the zoo and of Lightning, and everything in packages that
+    the user names. A function that is a value (``FUNCTION_BY_NAME``) is called without arguments
+    later; of the zoo's functions, only the defaults of arguments may be such values.
 
     Args:
         node: plain values of the node.
@@ -82,6 +84,10 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
         raise ZooError(
             f"{key} is {target!r}, of a package that neither the zoo nor the command names; "
             f"trusted_packages=[{package}] accepts it."
+        )
+    if node[TARGET] == FUNCTION_BY_NAME and target not in _default_functions:
+        raise ZooError(
+            f"{key} is {target!r}; it must be the default or a function of a package of yours."
         )
     found = located(target, where=where)
     # zoo.files.os.system is a function that a module of the zoo imports from elsewhere
@@ -206,6 +212,7 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [as_plain(item) for item in value]
     if isinstance(value, FunctionType):
+        _default_functions.add(path_of(value))
         return {TARGET: FUNCTION_BY_NAME, "name": path_of(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value) if field.init]

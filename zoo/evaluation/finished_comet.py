@@ -16,6 +16,7 @@ from zoo.evaluation.comet import (
     score_rows,
     signed_resegmentation,
 )
+from zoo.files import check_links
 from zoo.formats.text import read_records
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
@@ -133,6 +134,8 @@ def runs_with_comet(
     comet = find_comet(names, python)
     if comet is None:
         return list(runs)
+    for run in runs:
+        check_links(run.folder)
     rows = [row for run in runs for row in run.rows]
     logs = [run.folder / row.instances for run in runs for row in run.rows]
     try:

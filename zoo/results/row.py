@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.parsing import has_control_characters, parse_json, texts_in
 
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
@@ -154,7 +155,11 @@ def read_rows(path: Path) -> list[Row]:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(list[Row]).validate_json(path.read_bytes(), strict=True)
+        content = path.read_bytes()
+        rows = TypeAdapter(list[Row]).validate_json(content, strict=True)
+        if any(map(has_control_characters, texts_in(parse_json(content)))):
+            raise ZooError(f"{path} contains control characters, which a terminal would obey.")
+        return rows
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

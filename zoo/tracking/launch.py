@@ -19,6 +19,7 @@ from types import FrameType
 from omegaconf import OmegaConf
 
 from zoo.errors import TERMINATED, ZooError
+from zoo.files import check_links
 
 # Environment variable with the run folder of the main process. The child processes that Lightning
 # starts read it.
@@ -112,6 +113,7 @@ def register_resolvers() -> None:
 def _run_folder(root: str, resume: object = None) -> str:
     # a value of another type is refused later, with a sentence
     if isinstance(resume, str) and (Path(resume) / "run.json").is_file():
+        check_links(Path(resume))  # before Hydra appends to the log in the folder
         return resume
     return str(Path(root) / launch_name())
 

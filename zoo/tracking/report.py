@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.errors import ZooError, run_script
 from zoo.files import write_text
+from zoo.masking import masked
 from zoo.tracking.wandb_run import WandbSettings
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def create(project: str, entity: str | None, test_set: str, group: str | None) -
         report = layout(project, str(owner), test_set=test_set, group=group)
         report.save()
     except Exception as error:  # wandb's own errors, and any error of its HTTP library
-        lines = str(error).strip().splitlines()
+        lines = masked(str(error)).strip().splitlines()
         raise ZooError(
             f"W&B did not create the report: {lines[0] if lines else type(error).__name__}"
         ) from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlparse
 
 from zoo.errors import check_choice
+from zoo.masking import masked
 from zoo.tracking.run import Run
 from zoo.types import Seconds
 
@@ -196,7 +197,7 @@ def start(
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error's message without its full stop, or the error's type."""
-    lines = str(error).strip().splitlines()
+    lines = masked(str(error)).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.streams import white_noise
 from zoo.backbones.chat_server import client as module
+from zoo.backbones.chat_server.access import read_key
 from zoo.backbones.chat_server.chat_server import ChatServer
 from zoo.backbones.chat_server.client import Client
 from zoo.backbones.chat_server.prompt import wav
@@ -139,3 +141,52 @@ def test_the_key_is_sent_and_never_shown(connect: Connect, monkeypatch: pytest.M
     backbone = ChatServer(url="http://127.0.0.1:9/v1", api_key_variable="NO_SUCH_KEY")
     with pytest.raises(ZooError, match="environment variable NO_SUCH_KEY is not set"):
         backbone.load()
+
+
+@pytest.mark.parametrize("key", ["sk-first\nsk-second", "sk-a b", "sk-\x07", "sk-\udcff", "sk-ä"])
+def test_a_key_that_cannot_be_sent_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", key)
+    backbone = ChatServer(url="http://127.0.0.1:9/v1", api_key_variable="SOME_KEY")
+    with pytest.raises(ZooError, match=r"SOME_KEY must be printable ASCII") as refused:
+        backbone.load()
+    assert "sk-" not in str(refused.value)
+
+
+def test_white_space_around_a_key_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "sk-secret\n")
+    assert read_key("SOME_KEY") == "sk-secret"
+
+
+def test_a_key_instead_of_a_variable_is_not_shown() -> None:
+    with pytest.raises(ZooError, match="must be the name of an environment variable") as refused:
+        ChatServer(url="http://127.0.0.1:9/v1", api_key_variable="sk-secret")
+    assert "sk-" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["bad {}", "bad {!r}", "bad a/b%2Bc%22d", "bad a%2Fb%2Bc%22d", 'bad b"a/b+c\\"d"']
+)
+def test_the_key_is_masked_in_errors_of_the_http_library(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = 'a/b+c"d'
+    client = Client("http://127.0.0.1:9/v1", key=key, timeout=1, retries=0, connections=1)
+
+    def fail(url: str) -> None:
+        raise httpx.LocalProtocolError(text.format(key))
+
+    monkeypatch.setattr(client._http, "get", fail)
+    with pytest.raises(ZooError, match=r"cannot be reached \(bad .*\*\*\*.*\)") as failed:
+        client.models()
+    assert "b+c" not in str(failed.value)
+    assert "b%2Bc" not in str(failed.value)
+    assert failed.value.__cause__ is None
+
+
+def test_no_part_of_a_key_remains_where_a_text_is_cut(connect: Connect) -> None:
+    key = "sk-0123456789"
+    long = "x" * (module.LONGEST_DETAIL - 5) + key
+    client = connect(ChatModel(refusals=[(400, {"error": long})]), key=key)
+    with pytest.raises(ZooError, match=r"refuses a request") as refused:
+        complete(client)
+    assert "sk-" not in str(refused.value)

@@ -14,6 +14,7 @@ from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empt
 from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
 from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
+    from_config,
     load_network,
     model_type,
 )
@@ -69,8 +70,8 @@ def build(
         model_config = decoder_config(
             no_special_ids | dict(config or {}), vocabulary=vocabulary_size
         )
-        model: PreTrainedModel = AutoModelForCausalLM.from_config(
-            model_config, dtype=dtype, attn_implementation=ATTENTION
+        model: PreTrainedModel = from_config(
+            AutoModelForCausalLM, model_config, dtype, attn_implementation=ATTENTION
         )
         model.tie_weights()
     else:

@@ -4,18 +4,17 @@ vLLM, SGLang and ``transformers serve`` batch the requests of many streams. The 
 streams: a request has all kept audio, and its answer begins with the written translation.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
-from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone, is_empty
 from zoo.backbones.chat_server import characters
+from zoo.backbones.chat_server.access import check_url, check_variable, read_key
 from zoo.backbones.chat_server.characters import Words, cleaned, complete_words
 from zoo.backbones.chat_server.client import Client, Completion, RefusedError
 from zoo.backbones.chat_server.prompt import AudioPart, Message, PrefixPlace, Prompt, Template
@@ -108,8 +107,8 @@ class ChatServer(Backbone):
             words: Words of a language without spaces: those of jieba, or all characters.
 
         Raises:
-            ZooError: If a choice or a number is invalid, or the URL is no HTTP address or contains
-                a password.
+            ZooError: If a choice or a number is invalid, the URL is no HTTP address or contains a
+                password, or ``api_key_variable`` cannot be the name of a variable.
         """
         super().__init__()
         check_choice("backbone.prefix_place", prefix_place, get_args(PrefixPlace))
@@ -119,7 +118,8 @@ class ChatServer(Backbone):
         check_numbers("A chat server", above=0, timeout_seconds=timeout_seconds)
         check_numbers("A chat server", above=0, longest_seconds=longest_seconds)
         check_numbers("A chat server", least=0, retries=retries)
-        _check_url(url)
+        check_url(url)
+        check_variable(api_key_variable)
         self.url = url
         self.model = model
         self.api_key_variable = api_key_variable
@@ -152,7 +152,7 @@ class ChatServer(Backbone):
             )
         self.client = Client(
             self.url,
-            key=_key(self.api_key_variable),
+            key=read_key(self.api_key_variable),
             timeout=self.timeout_seconds,
             retries=self.retries,
             connections=self.connections,
@@ -168,7 +168,7 @@ class ChatServer(Backbone):
             if names and self.served not in names:
                 raise ZooError(
                     f"The server {self.url} has no model {self.served!r}; choose one of: "
-                    f"{', '.join(names)}."
+                    f"{self.client.masked(', '.join(names))}."
                 ) from error
             raise ZooError(
                 f"{error} A server that cannot continue an answer needs "
@@ -181,7 +181,8 @@ class ChatServer(Backbone):
         if self.model is not None:
             return self.model
         if len(names) != 1:
-            listed = f"; choose one of: {', '.join(names)}" if names else ""
+            choices = self.client.masked(", ".join(names))
+            listed = f"; choose one of: {choices}" if names else ""
             raise ZooError(
                 f"The server {self.url} lists {len(names)} models, so backbone.model must name "
                 f"one{listed}."
@@ -327,35 +328,4 @@ class ChatServer(Backbone):
             truncated=completion.reason == "length",
             sentence_ends=characters.sentence_ends(text),
             transcript=transcript,
-        )
-
-
-def _key(variable: str | None) -> str | None:
-    """Return the key in an environment variable. Raises ZooError if it is not set."""
-    if variable is None:
-        return None
-    if not (key := os.environ.get(variable, "").strip()):
-        raise ZooError(
-            f"The environment variable {variable} is not set; backbone.api_key_variable names it."
-        )
-    return key
-
-
-def _check_url(url: str | None) -> None:
-    """Raise ZooError unless a URL is an HTTP address without credentials."""
-    if url is None:
-        return
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ZooError(
-            f"backbone.url must be an address such as http://127.0.0.1:8000/v1, not {url!r}."
-        )
-    if parts.username or parts.password or parts.query:
-        raise ZooError(
-            "backbone.url must contain no password and no query, for it is logged; put the key in "
-            "an environment variable and name it as backbone.api_key_variable."
         )

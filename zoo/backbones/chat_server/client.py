@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import httpx
 
 from zoo.errors import ZooError
+from zoo.masking import masked
 from zoo.types import Seconds
 
 Reason = Literal["stop", "length", "cut"]
@@ -66,7 +67,12 @@ class Client:
             timeout=timeout,
             limits=httpx.Limits(max_connections=connections),
         )
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request otherwise
+        for library in ("httpx", "httpcore"):  # they log every request otherwise
+            logging.getLogger(library).setLevel(logging.WARNING)
+
+    def masked(self, text: str) -> str:
+        """Return a text without the key."""
+        return masked(text, self._key)
 
     def models(self) -> list[str]:
         """Return the names of the models that the server lists; empty if it has no list.
@@ -104,8 +110,9 @@ class Client:
             except httpx.TimeoutException as error:
                 problem: Exception = error
                 reason = f"sent nothing for {self._http.timeout.read:g} s"
-            except httpx.TransportError as error:
-                problem, reason = error, f"cannot be reached ({_one_line(str(error))})"
+            except httpx.RequestError as error:
+                shown = _one_line(self.masked(str(error)))
+                problem, reason = error, f"cannot be reached ({shown})"
             except _Busy as error:
                 problem, reason = error, f"fails ({error})"
             if retry < self._retries:
@@ -114,7 +121,7 @@ class Client:
         raise ZooError(
             f"The server {self.url} {reason}, also after {self._retries} retries; start it, or "
             "correct backbone.url."
-        ) from problem
+        ) from (problem if self.masked(str(problem)) == str(problem) else None)
 
     def _list(self) -> Any:
         response = self._http.get(f"{self.url}/models")
@@ -168,8 +175,7 @@ class Client:
 
     def _shown(self, status: int, detail: str) -> str:
         """Return status and text of an error in one line, without the key."""
-        line = _one_line(detail)
-        line = line.replace(self._key, "***") if self._key else line
+        line = _one_line(self.masked(detail))
         return ": ".join(part for part in (str(status or ""), line) if part)
 
 

@@ -4,7 +4,7 @@ A value of the user's configuration comes first, then a value of the ``config.ya
 of the weights, then the value of the paper.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import yaml
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.config.arguments import check_arguments
 from zoo.errors import ZooError, check_numbers
-from zoo.parsing import parse_yaml
+from zoo.parsing import is_plain_template, parse_yaml
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
@@ -89,14 +90,19 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
     return options
 
 
-def read_description(folder: Path) -> dict[str, Any]:
+def read_description(folder: Path, given: Collection[str] = ()) -> dict[str, Any]:
     """Read the values of ``config.yaml`` in a folder of trained weights.
 
     If ``config.yaml`` names no decoder and the folder has a ``config.json``, the folder itself is
     the source of the decoder configuration.
 
+    Args:
+        folder: Folder of trained weights.
+        given: Names of the arguments that the user's configuration sets.
+
     Raises:
-        ZooError: ``config.yaml`` is missing or damaged, or has an unknown option of the alignment.
+        ZooError: ``config.yaml`` is missing or damaged, has an unknown option of the alignment, or
+            names a decoder outside of the folder by a path.
     """
     path = folder / DESCRIPTION
     try:
@@ -106,6 +112,10 @@ def read_description(folder: Path) -> dict[str, Any]:
             for argument in fields(Description)
             if backbone.get(argument.name) is not None
         }
+        template = values.get("template")
+        texts = template.values() if isinstance(template, Mapping) else ()
+        if not all(is_plain_template(str(text)) for text in texts):
+            raise ValueError("the template formats more than {name}")
         for name in values.keys() & PARTS.keys():
             if isinstance(values[name], Mapping):
                 values[name] = PARTS[name](
@@ -117,6 +127,8 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{path} is missing or damaged; an exported or converted LST has one beside its "
             "weights, which describes the network."
         ) from error
+    named = {name: value for name, value in values.items() if name not in given}
+    check_settings(f"The {DESCRIPTION} of {folder}", {"decoder": named.get("decoder")})
     if (folder / "config.json").is_file():
         values.setdefault("decoder", str(folder))
     return values

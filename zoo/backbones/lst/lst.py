@@ -185,7 +185,7 @@ class LST(HeadAlignment, SpeechLLM):
         """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""
         self.checkpoint = self.tokenizer_source = str(folder)
         if (folder / WEIGHTS).is_file():
-            description = describe(self._given, read_description(folder))
+            description = describe(self._given, read_description(folder, self._given))
             self.encoder_config = description.encoder
             self.decoder_source = description.decoder
             self.template = template_named(description.template)

@@ -12,8 +12,8 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import read_config
+from zoo.backbones.common.pretrained import hub, settings
+from zoo.backbones.common.pretrained.loading import from_pretrained, read_config
 from zoo.errors import ZooError
 
 Answer = Callable[..., None]
@@ -111,6 +111,28 @@ def test_a_name_may_have_a_revision(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert read_config("a/b")["model_type"] == "newest"
     assert read_config("a/b@v1")["model_type"] == "oldest"
     assert read_config(f"a/b@{'1' * 40}")["model_type"] == "oldest"
+
+
+def test_settings_are_checked_before_other_files_are_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    downloads: list[object] = []
+
+    def download(place: str, revision: str, **options: object) -> str:
+        downloads.append(options["allow_patterns"])
+        content = '{"_attn_implementation": "evil/kernel"}' if revision == "bad" else "{}"
+        return str(cache(tmp_path, revision=revision, commit=revision[0] * 40, content=content))
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    with pytest.raises(ZooError, match=r"^The config\.json of a/b@bad has _attn_impl"):
+        from_pretrained(refusing(AssertionError("loaded")), "a/b@bad")
+    asked = {"place": "a/b", "revision": "g" * 40, "trust_remote_code": False}
+    assert [from_pretrained(load, "a/b@good") for _ in range(2)] == [asked, asked]
+    assert downloads == [list(settings.FILES)] * 2  # one for each revision
+
+
+def load(place: str, **options: object) -> dict[str, object]:
+    return {"place": place, **options}
 
 
 def test_a_missing_revision_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,7 +22,13 @@ from transformers.initialization import no_init_weights
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from zoo.backbones.common.pretrained.loading import load_network, load_part
+from zoo.backbones.common.pretrained.loading import (
+    explained,
+    from_config,
+    load_network,
+    load_part,
+)
+from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.errors import ZooError
 
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
@@ -167,9 +173,10 @@ def build_decoder(
             decoder.resize_token_embeddings(vocabulary)
     else:
         config = decoder_config(model, vocabulary=vocabulary)
-        with no_init_weights() if empty else nullcontext():
-            decoder = AutoModelForCausalLM.from_config(
-                config, dtype=dtype, attn_implementation=ATTENTION
+        fills = no_init_weights() if empty else nullcontext()
+        with explained("No decoder could be created"), fills:
+            decoder = from_config(
+                AutoModelForCausalLM, config, dtype, attn_implementation=ATTENTION
             )
         decoder.tie_weights()
         if embedding_std is not None and not empty:
@@ -205,13 +212,15 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
         vocabulary: Size of the tokenizer. A loaded config gets at least this vocabulary size.
 
     Raises:
-        ZooError: If no config can be loaded, or the fields do not form a valid config.
+        ZooError: If no config can be loaded, a field is refused (see ``settings``), or the fields
+            do not form a valid config.
     """
     if isinstance(model, str):
         config: PreTrainedConfig = load_part("decoder's config", AutoConfig.from_pretrained, model)
         config.vocab_size = max(config.vocab_size, vocabulary)
         return config
     fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
+    check_settings("The decoder's configuration", fields)
     try:
         return AutoConfig.for_model(**fields)
     except ValueError as error:

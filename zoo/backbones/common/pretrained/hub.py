@@ -6,9 +6,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
+from huggingface_hub import HfApi, constants, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -18,7 +19,9 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import validate_repo_id
 
+from zoo.backbones.common.pretrained import settings
 from zoo.errors import ZooError
+from zoo.masking import masked
 
 NEWEST = "main"  # revision of a name without one
 DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file
@@ -100,7 +103,43 @@ def check(noun: str, name: str) -> None:
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
     except Exception as error:  # types depend on the HTTP library of the hub's client
-        raise _unreachable(noun, name, str(error) or type(error).__name__) from error
+        raise _unreachable(noun, name, masked(str(error)) or type(error).__name__) from error
+
+
+def checked(name: str) -> Source:
+    """Return a model whose settings are accepted, see ``settings``.
+
+    The JSON files with the settings of a model of the hub are downloaded and checked before
+    Transformers downloads the others. The result is the commit that was checked, because a branch
+    may get new files in the meantime.
+
+    Args:
+        name: Hub id, with an optional ``@revision``, or folder. May raise any error of the hub.
+
+    Raises:
+        ZooError: If a setting is refused.
+    """
+    source = Source.named(name)
+    folder = Path(source.place)
+    if folder.is_dir():
+        settings.check_folder(name, folder)
+        return source
+    snapshot = _settings_folder(source, constants.HF_HUB_CACHE)
+    settings.check_folder(name, snapshot)
+    return Source(source.place, snapshot.name)
+
+
+@lru_cache  # each download sends a request
+def _settings_folder(source: Source, cache: str) -> Path:
+    """Return the snapshot of a model of the hub with all files that ``settings`` checks."""
+    return Path(
+        snapshot_download(
+            source.place,
+            revision=source.revision,
+            cache_dir=cache,
+            allow_patterns=list(settings.FILES),
+        )
+    )
 
 
 def required(noun: str, name: str | None, *, user: str) -> str:
@@ -123,7 +162,9 @@ def required(noun: str, name: str | None, *, user: str) -> str:
 def local_folder(
     noun: str, name: str, *, files: Sequence[str], left_out: Sequence[str] = ()
 ) -> Path:
-    """Return the folder of a model. The files of a model of the hub are downloaded first.
+    """Return the folder of a model whose settings are accepted, see ``settings``.
+
+    The files of a model of the hub are downloaded before they are checked.
 
     Args:
         noun: Role of the model, for the error message.
@@ -132,20 +173,22 @@ def local_folder(
         left_out: Patterns of files that are not downloaded although ``files`` has them.
 
     Raises:
-        ZooError: See ``check``.
+        ZooError: If a setting is refused; or see ``check``.
     """
-    if Path(name).is_dir():
-        return Path(name)
     check(noun, name)
     source = Source.named(name)
-    return Path(
-        snapshot_download(
-            source.place,
-            revision=source.revision,
-            allow_patterns=list(files),
-            ignore_patterns=list(left_out),
+    folder = Path(source.place)
+    if not folder.is_dir():
+        folder = Path(
+            snapshot_download(
+                source.place,
+                revision=source.revision,
+                allow_patterns=list(files),
+                ignore_patterns=list(left_out),
+            )
         )
-    )
+    settings.check_folder(name, folder)
+    return folder
 
 
 def _unreachable(noun: str, name: str, reason: str) -> ZooError:

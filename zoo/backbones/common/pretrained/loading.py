@@ -4,7 +4,7 @@ A part that cannot be loaded, or does not fit the network, raises a ZooError of 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -22,12 +22,10 @@ from transformers.utils import logging
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.errors import ZooError, check_choice, shorten_list
+from zoo.masking import masked
 from zoo.types import SAMPLE_RATE
-
-MOST_LAYERS = 1000  # no published model has half as many
-LARGEST_SIZE = 2**24  # of a vocabulary or a layer
-SIZES = ("_size", "_dim", "_heads", "d_model", "_positions")  # last parts of the fields' names
 
 Part = TypeVar("Part")
 
@@ -69,23 +67,33 @@ def explained(problem: str) -> Iterator[None]:
         yield
     except ZooError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        # a panic of the tokenizers library, which is written in Rust, is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         cause = error.__cause__ or error
         raise ZooError(f"{problem}: {_first_sentence(cause)}") from error
 
 
 def read_config(name: str) -> dict[str, Any]:
     """Return the content of the config.json of a model. May raise any error."""
-    source = hub.Source.named(name)
+    source = hub.checked(name)
     settings, _ = PreTrainedConfig.get_config_dict(source.place, revision=source.revision)
     return dict(settings)
 
 
 def find_config(name: str) -> dict[str, Any]:
-    """Return the content of the config.json of a model; empty if it is missing or damaged."""
-    with suppress(Exception):  # of a loader, for a file of any content
+    """Return the content of the config.json of a model; empty if it is missing or damaged.
+
+    Raises:
+        ZooError: If a setting of the model is refused.
+    """
+    try:
         return read_config(name)
-    return {}
+    except ZooError:
+        raise
+    except Exception:  # of a loader, for a file of any content
+        return {}
 
 
 def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Part:
@@ -97,35 +105,24 @@ def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Par
         options: Further arguments of ``load``. May raise any error.
 
     Raises:
-        ZooError: If a size in the model's config.json is impossible.
+        ZooError: If a setting of the model is refused, see ``settings``.
     """
-    source = hub.Source.named(name)
-    check_sizes(name, find_config(name))  # a tokenizer needs none; others raise in ``load``
+    source = hub.checked(name)
     return load(source.place, revision=source.revision, trust_remote_code=False, **options)
 
 
-def check_sizes(name: str, settings: Mapping[str, Any]) -> None:
-    """Check the sizes in a config.json, before a network of these sizes is created.
+def from_config(network: Any, config: Any, dtype: torch.dtype, **options: Any) -> Any:
+    """Create a network of a configuration. An Auto class never runs the code that it names.
 
     Args:
-        name: Hub id or folder, for the error message.
-        settings: Content of the file, or of a part of it.
-
-    Raises:
-        ZooError: If the number of layers or the size of a layer is impossible.
+        network: Class of the network, or Auto class.
+        config: Configuration.
+        dtype: Dtype of the weights.
+        options: Further arguments of ``from_config``.
     """
-    for field, value in settings.items():
-        if isinstance(value, Mapping):
-            check_sizes(name, value)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            continue
-        most = MOST_LAYERS if field.endswith("layers") else LARGEST_SIZE
-        is_size = field.endswith(("layers", "_blocks", *SIZES))
-        # -1 stands for "all" or "none" in some published files
-        if is_size and not -1 <= value <= most:
-            raise ZooError(
-                f"The config.json of {name} has {field}={value}; no network has such a size."
-            )
+    if hasattr(network, "_from_config"):
+        return network._from_config(config, dtype=dtype, **options)
+    return network.from_config(config, dtype=dtype, trust_remote_code=False, **options)
 
 
 def check_fields(where: str, given: Iterable[str], config: Any) -> None:
@@ -159,10 +156,12 @@ def random_network(
         dtype: Dtype of the weights.
 
     Raises:
-        ZooError: If the fields do not form a valid configuration.
+        ZooError: If a field is refused, see ``settings``, or the fields do not form a valid
+            configuration.
     """
+    check_settings("backbone.config", settings)
     try:
-        return network._from_config(config(**settings), dtype=dtype)
+        return from_config(network, config(**settings), dtype)
     except Exception as error:  # of a class of Transformers with any fields
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no {noun}: {reason}") from error
@@ -209,9 +208,8 @@ def _empty_network(
     if config is None:
         kind = getattr(network, "config_class", None) or AutoConfig
         config = from_pretrained(kind.from_pretrained, name)
-    create = getattr(network, "_from_config", None) or network.from_config
     attention = {"attn_implementation": attn_implementation} if attn_implementation else {}
-    return create(config, dtype=dtype, **attention).eval()
+    return from_config(network, config, dtype, **attention).eval()
 
 
 @contextmanager
@@ -351,5 +349,5 @@ def unpad_batch(padded: Tensor, sequences: Sequence[Tensor]) -> list[Tensor]:
 
 def _first_sentence(error: BaseException) -> str:
     """Return the first sentence of the first line of an error message."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    lines = masked(str(error)).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".:") + "."

@@ -25,7 +25,7 @@ from transformers import (
 
 from zoo.backbones.common.causal.decoder import decoder_config
 from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import load_tokenizer
+from zoo.backbones.common.pretrained.loading import from_config, load_tokenizer
 from zoo.backbones.common.pretrained.weights import WEIGHTS
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import (
@@ -264,7 +264,7 @@ def half_split(projection: Tensor, heads: int) -> Tensor:
 def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torch.Size]:
     """Return the names and shapes of all weights without allocating the weights."""
     with torch.device("meta"):
-        decoder = AutoModelForCausalLM.from_config(config)
+        decoder = from_config(AutoModelForCausalLM, config, torch.float32)
         adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
         parts = nn.ModuleDict(
             {"encoder": StreamingEncoder(encoder), "adapter": adapter, "decoder": decoder}
