@@ -4,6 +4,7 @@ A set of bound triples that has every bound pair runs on tiny random models, alo
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import combinations, pairwise, product
 from pathlib import Path
@@ -25,8 +26,6 @@ from zoo.systems.binding import bind
 from zoo.types import Capability, Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-TABLE = Path(__file__).with_name("compatibility.yaml")
-BOUND = "bound"
 LENGTHS: tuple[Seconds, ...] = (4.3, 5.5)  # of the talks
 LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper transcribes it
     **{
@@ -64,8 +63,9 @@ def choices(noun: str) -> dict[str, type]:
     """Name in the configuration and class of every choice for ``noun``."""
     found = {}
     for file in sorted((CONF / noun).glob("*.yaml")):
-        module, _, name = target(file).rpartition(".")
-        found[file.stem] = getattr(import_module(module), name)
+        if file.stem != "none":
+            module, _, name = target(file).rpartition(".")
+            found[file.stem] = getattr(import_module(module), name)
     return found
 
 
@@ -77,41 +77,41 @@ def target(file: Path) -> str:
     return target(file.with_name(f"{content['defaults'][0]}.yaml"))
 
 
-def verdict(backbone: type[Backbone], policy: type[Policy], history: type[History]) -> str:
-    """``bound``, or the needs of which part are not met.
-
-    Binding asks the classes: nothing is built or loaded.
-    """
-    try:
-        bind(backbone, policy, history)  # type: ignore[arg-type]
-    except ZooError:
-        missing = {
-            noun: sorted(part.needs - backbone.exposes)
-            for noun, part in (("policy", policy), ("history", history))
-        }
-        return "; ".join(
-            f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names
-        )
-    return BOUND
+TABLE = yaml.safe_load((CONF.parent / "tests" / "compatibility.yaml").read_text())
+EXPOSES: dict[str, list[str]] = TABLE["exposes"]
+NEEDS: dict[str, dict[str, list[str]]] = TABLE["needs"]
+TRIPLES: list[Triple] = list(product(EXPOSES, NEEDS["policy"], NEEDS["history"]))
 
 
-def verdicts() -> dict[str, dict[str, dict[str, str]]]:
-    """Backbone, policy, history, verdict."""
-    table: dict[str, dict[str, dict[str, str]]] = {}
-    parts = product(
-        choices("backbone").items(), choices("policy").items(), choices("history").items()
-    )
-    for (backbone, network), (policy, when), (history, what) in parts:
-        table.setdefault(backbone, {}).setdefault(policy, {})[history] = verdict(
-            network, when, what
-        )
-    return table
+def unmet(triple: Triple) -> str:
+    """The needs of a policy and a history that a backbone does not meet, by the table."""
+    backbone, policy, history = triple
+    missing = {
+        noun: sorted({*NEEDS[noun][part]} - {*EXPOSES[backbone]})
+        for noun, part in (("policy", policy), ("history", history))
+    }
+    return "; ".join(f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names)
 
 
-def test_the_table_equals_the_rules_of_binding() -> None:
-    found = verdicts()
+def test_the_table_has_what_the_classes_expose_and_need() -> None:
+    exposes = {name: sorted(map(str, part.exposes)) for name, part in choices("backbone").items()}  # type: ignore[attr-defined]
+    needs = {
+        noun: {name: sorted(map(str, part.needs)) for name, part in choices(noun).items()}  # type: ignore[attr-defined]
+        for noun in ("policy", "history", "synthesizer")
+    }
+    found = {"exposes": exposes, "needs": needs}
     expected = f"tests/compatibility.yaml should read:\n{yaml.safe_dump(found, width=120)}"
-    assert yaml.safe_load(TABLE.read_text()) == found, expected
+    assert found == TABLE, expected
+
+
+def test_binding_follows_the_table() -> None:
+    """Binding asks the classes: nothing is built or loaded."""
+    parts = [choices(noun) for noun in ("backbone", "policy", "history")]
+    for triple in TRIPLES:
+        backbone, policy, history = (named[name] for named, name in zip(parts, triple, strict=True))
+        refused = pytest.raises(ZooError) if unmet(triple) else nullcontext()
+        with refused:
+            bind(backbone, policy, history)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noun", ["policy", "history"])
@@ -127,17 +127,6 @@ def test_a_choice_is_named_after_its_module(noun: str) -> None:
 def test_a_choice_is_the_class_of_its_folder(noun: str, kind: type) -> None:
     assert choices(noun)
     assert all(issubclass(part, kind) for part in choices(noun).values())
-
-
-def bound() -> list[Triple]:
-    """Every triple that fits, of the backbones that there is a tiny model of."""
-    return [
-        (backbone, policy, history)
-        for backbone, policies in verdicts().items()
-        for policy, histories in policies.items()
-        for history, outcome in histories.items()
-        if outcome == BOUND and backbone not in AT_REAL_SIZE
-    ]
 
 
 def pairs(triple: Triple) -> set[tuple[str, str]]:
@@ -157,18 +146,13 @@ def covering(triples: list[Triple]) -> list[Triple]:
     return chosen
 
 
-COVERING = covering(bound())
+COVERING = covering(
+    [triple for triple in TRIPLES if not unmet(triple) and triple[0] not in AT_REAL_SIZE]
+)
 
 
-def refusals() -> dict[str, Triple]:
-    """One triple for each way in which each backbone does not fit."""
-    return {
-        f"{backbone}: {outcome}": (backbone, policy, history)
-        for backbone, policies in verdicts().items()
-        for policy, histories in policies.items()
-        for history, outcome in histories.items()
-        if outcome != BOUND
-    }
+# One triple for each way in which each backbone does not fit.
+REFUSALS = {f"{triple[0]}: {unmet(triple)}": triple for triple in TRIPLES if unmet(triple)}
 
 
 def chosen(triple: Triple) -> Overrides:
@@ -180,10 +164,8 @@ def chosen(triple: Triple) -> Overrides:
     return [*parts, *OPTIONS.get(policy, []), *OPTIONS.get(history, [])]
 
 
-@pytest.mark.parametrize("name", sorted(choices("backbone")))
+@pytest.mark.parametrize("name", EXPOSES)
 def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
-    fits = Capability.SPEECH in choices("backbone")[name].exposes  # type: ignore[attr-defined]
-    assert fits == (name in ("seamless_m4t_speech", "simulu_minitalks"))
     given = [
         "system=streamatt",
         f"backbone={name}",
@@ -191,7 +173,7 @@ def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
         "history=keep_all",
         "synthesizer=simulu",
     ]
-    if fits:
+    if Capability.SPEECH in EXPOSES[name]:
         assert build(compose("evaluate", given).system).synthesizer
         return
     if name in TURNS:
@@ -202,7 +184,7 @@ def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
         build(compose("evaluate", given).system)
 
 
-@pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
+@pytest.mark.parametrize("triple", REFUSALS.values(), ids=REFUSALS)
 def test_incompatible_parts_are_refused_and_the_choices_that_fit_are_named(triple: Triple) -> None:
     with pytest.raises(
         ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$"
