@@ -1,6 +1,9 @@
 """Every backbone with every policy and history of conf: bound or refused, as in the table.
 
-A set of bound triples that has every bound pair runs on tiny random models, alone and as a batch.
+A set of bound triples that has every bound pair runs on tiny random models in float64. Each talk
+has the words and delays that it has alone when the talks come in reversed order, in a batch whose
+streams are replaced as they end: this is where the tests prove it, for each backbone with each
+policy and each history. ``benchmarks/independence.py`` proves it of trained models and whole talks.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,10 +11,12 @@ from contextlib import nullcontext
 from importlib import import_module
 from itertools import combinations, pairwise, product
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
+from tests.benchmarks.conftest import load_script
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
 from zoo import audio
@@ -26,7 +31,7 @@ from zoo.systems.binding import bind
 from zoo.types import Capability, Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-LENGTHS: tuple[Seconds, ...] = (4.3, 5.5)  # of the talks
+LENGTHS: tuple[Seconds, ...] = (4.3, 1.7, 5.5)  # of the talks
 LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper transcribes it
     **{
         backbone: ["target_language=zh"]
@@ -194,6 +199,11 @@ def test_incompatible_parts_are_refused_and_the_choices_that_fit_are_named(tripl
 
 
 @pytest.fixture(scope="module")
+def independence() -> ModuleType:
+    return load_script("independence")
+
+
+@pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Overrides]]:
     models = tiny_models(tmp_path_factory.mktemp("tiny"))
     with serving(ChatModel()) as url:
@@ -202,11 +212,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Overrid
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    """The first seconds of two talks in chunks of so many samples.
+    """The first seconds of three talks in chunks of so many samples.
 
     The last segment of each ends with its talk.
     """
-    talks = list(zip(build(compose("evaluate").data).talks("tst", limit=2), LENGTHS, strict=True))
+    talks = list(
+        zip(build(compose("evaluate").data).talks("tst", limit=len(LENGTHS)), LENGTHS, strict=True)
+    )
     waves = [audio.load(talk.file, start=talk.offset, duration=length) for talk, length in talks]
     spans = [
         [
@@ -228,7 +240,7 @@ def sources() -> Sources:
 
 @pytest.mark.parametrize("backbone", sorted({backbone for backbone, *_ in COVERING}))
 def test_a_covering_set_writes_the_same_alone_and_in_batch(
-    backbone: str, tiny: dict[str, Overrides], sources: Sources
+    backbone: str, tiny: dict[str, Overrides], sources: Sources, independence: ModuleType
 ) -> None:
     if backbone == "canary":
         pytest.importorskip("transformers", minversion="5.23")
@@ -245,14 +257,15 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
         alone = [
             next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)
         ]
-        batch = simulate(system, sources(system.chunk_samples), batch_size=2)
-        together = sorted(batch, key=lambda instance: instance.index)
-        for length, single, batched in zip(LENGTHS, alone, together, strict=True):
-            assert (single.text, single.delays) == (batched.text, batched.delays), triple
-            assert single.source_length == batched.source_length == pytest.approx(length), triple
-            assert all(before <= after for before, after in pairwise((*single.delays, length))), (
-                triple
-            )
+        batch = list(simulate(system, sources(system.chunk_samples)[::-1], batch_size=2))
+        same = independence.compare("batch", *map(independence.words_of, (alone, batch)))
+        assert not same.differing, (triple, same.first)
+        for instances in (alone, sorted(batch, key=lambda instance: -instance.index)):
+            lengths = [instance.source_length for instance in instances]
+            assert lengths == pytest.approx(LENGTHS), triple
+        for length, single in zip(LENGTHS, alone, strict=True):
+            delays = (*single.delays, length)
+            assert all(before <= after for before, after in pairwise(delays)), triple
         assert any(single.units for single in alone), triple
         streamed += alone
     assert any(delay < instance.source_length for instance in streamed for delay in instance.delays)
