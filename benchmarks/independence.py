@@ -12,7 +12,7 @@ whose scores differ by less than the rounding may swap.
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -23,6 +23,7 @@ from zoo.errors import check_choice, run_script
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.sources import source
 from zoo.systems.base import StreamingSystem
+from zoo.types import Instance
 
 SYSTEMS = {  # a new system is one line: its overrides of evaluate.py
     "infinisst": ["system=infinisst"],
@@ -77,14 +78,19 @@ def sources(system: StreamingSystem, talks: Sequence[Talk], chunks: int | None) 
         yield replace(whole, chunks=islice(whole.chunks, chunks))
 
 
+def words_of(instances: Iterable[Instance]) -> Run:
+    """Return the words of each talk; ``tests/test_matrix.py`` compares them by ``compare`` too."""
+    return {
+        instance.talk: tuple(zip(instance.units, instance.delays, strict=True))
+        for instance in instances
+    }
+
+
 def stream(
     system: StreamingSystem, talks: Sequence[Talk], chunks: int | None, *, batch: int
 ) -> Run:
     """Stream talks in this order; return the words of each."""
-    return {
-        instance.talk: tuple(zip(instance.units, instance.delays, strict=True))
-        for instance in simulate(system, sources(system, talks, chunks), batch_size=batch)
-    }
+    return words_of(simulate(system, sources(system, talks, chunks), batch_size=batch))
 
 
 def compare(way: str, alone: Run, run: Run) -> Outcome:

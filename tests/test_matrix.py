@@ -1,16 +1,22 @@
 """Every backbone with every policy and history of conf: bound or refused, as in the table.
 
-A set of bound triples that has every bound pair runs on tiny random models, alone and as a batch.
+A set of bound triples that has every bound pair runs on tiny random models in float64. Each talk
+has the words and delays that it has alone when the talks come in reversed order, in a batch whose
+streams are replaced as they end: this is where the tests prove it, for each backbone with each
+policy and each history. ``benchmarks/independence.py`` proves it of trained models and whole talks.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import combinations, pairwise, product
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
+from tests.benchmarks.conftest import load_script
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
 from zoo import audio
@@ -25,9 +31,7 @@ from zoo.systems.binding import bind
 from zoo.types import Capability, Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-TABLE = Path(__file__).with_name("compatibility.yaml")
-BOUND = "bound"
-LENGTHS: tuple[Seconds, ...] = (4.3, 5.5)  # of the talks
+LENGTHS: tuple[Seconds, ...] = (4.3, 1.7, 5.5)  # of the talks
 LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper transcribes it
     **{
         backbone: ["target_language=zh"]
@@ -64,8 +68,9 @@ def choices(noun: str) -> dict[str, type]:
     """Name in the configuration and class of every choice for ``noun``."""
     found = {}
     for file in sorted((CONF / noun).glob("*.yaml")):
-        module, _, name = target(file).rpartition(".")
-        found[file.stem] = getattr(import_module(module), name)
+        if file.stem != "none":
+            module, _, name = target(file).rpartition(".")
+            found[file.stem] = getattr(import_module(module), name)
     return found
 
 
@@ -77,41 +82,41 @@ def target(file: Path) -> str:
     return target(file.with_name(f"{content['defaults'][0]}.yaml"))
 
 
-def verdict(backbone: type[Backbone], policy: type[Policy], history: type[History]) -> str:
-    """``bound``, or the needs of which part are not met.
-
-    Binding asks the classes: nothing is built or loaded.
-    """
-    try:
-        bind(backbone, policy, history)  # type: ignore[arg-type]
-    except ZooError:
-        missing = {
-            noun: sorted(part.needs - backbone.exposes)
-            for noun, part in (("policy", policy), ("history", history))
-        }
-        return "; ".join(
-            f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names
-        )
-    return BOUND
+TABLE = yaml.safe_load((CONF.parent / "tests" / "compatibility.yaml").read_text())
+EXPOSES: dict[str, list[str]] = TABLE["exposes"]
+NEEDS: dict[str, dict[str, list[str]]] = TABLE["needs"]
+TRIPLES: list[Triple] = list(product(EXPOSES, NEEDS["policy"], NEEDS["history"]))
 
 
-def verdicts() -> dict[str, dict[str, dict[str, str]]]:
-    """Backbone, policy, history, verdict."""
-    table: dict[str, dict[str, dict[str, str]]] = {}
-    parts = product(
-        choices("backbone").items(), choices("policy").items(), choices("history").items()
-    )
-    for (backbone, network), (policy, when), (history, what) in parts:
-        table.setdefault(backbone, {}).setdefault(policy, {})[history] = verdict(
-            network, when, what
-        )
-    return table
+def unmet(triple: Triple) -> str:
+    """The needs of a policy and a history that a backbone does not meet, by the table."""
+    backbone, policy, history = triple
+    missing = {
+        noun: sorted({*NEEDS[noun][part]} - {*EXPOSES[backbone]})
+        for noun, part in (("policy", policy), ("history", history))
+    }
+    return "; ".join(f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names)
 
 
-def test_the_table_equals_the_rules_of_binding() -> None:
-    found = verdicts()
+def test_the_table_has_what_the_classes_expose_and_need() -> None:
+    exposes = {name: sorted(map(str, part.exposes)) for name, part in choices("backbone").items()}  # type: ignore[attr-defined]
+    needs = {
+        noun: {name: sorted(map(str, part.needs)) for name, part in choices(noun).items()}  # type: ignore[attr-defined]
+        for noun in ("policy", "history", "synthesizer")
+    }
+    found = {"exposes": exposes, "needs": needs}
     expected = f"tests/compatibility.yaml should read:\n{yaml.safe_dump(found, width=120)}"
-    assert yaml.safe_load(TABLE.read_text()) == found, expected
+    assert found == TABLE, expected
+
+
+def test_binding_follows_the_table() -> None:
+    """Binding asks the classes: nothing is built or loaded."""
+    parts = [choices(noun) for noun in ("backbone", "policy", "history")]
+    for triple in TRIPLES:
+        backbone, policy, history = (named[name] for named, name in zip(parts, triple, strict=True))
+        refused = pytest.raises(ZooError) if unmet(triple) else nullcontext()
+        with refused:
+            bind(backbone, policy, history)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noun", ["policy", "history"])
@@ -127,17 +132,6 @@ def test_a_choice_is_named_after_its_module(noun: str) -> None:
 def test_a_choice_is_the_class_of_its_folder(noun: str, kind: type) -> None:
     assert choices(noun)
     assert all(issubclass(part, kind) for part in choices(noun).values())
-
-
-def bound() -> list[Triple]:
-    """Every triple that fits, of the backbones that there is a tiny model of."""
-    return [
-        (backbone, policy, history)
-        for backbone, policies in verdicts().items()
-        for policy, histories in policies.items()
-        for history, outcome in histories.items()
-        if outcome == BOUND and backbone not in AT_REAL_SIZE
-    ]
 
 
 def pairs(triple: Triple) -> set[tuple[str, str]]:
@@ -157,18 +151,13 @@ def covering(triples: list[Triple]) -> list[Triple]:
     return chosen
 
 
-COVERING = covering(bound())
+COVERING = covering(
+    [triple for triple in TRIPLES if not unmet(triple) and triple[0] not in AT_REAL_SIZE]
+)
 
 
-def refusals() -> dict[str, Triple]:
-    """One triple for each way in which each backbone does not fit."""
-    return {
-        f"{backbone}: {outcome}": (backbone, policy, history)
-        for backbone, policies in verdicts().items()
-        for policy, histories in policies.items()
-        for history, outcome in histories.items()
-        if outcome != BOUND
-    }
+# One triple for each way in which each backbone does not fit.
+REFUSALS = {f"{triple[0]}: {unmet(triple)}": triple for triple in TRIPLES if unmet(triple)}
 
 
 def chosen(triple: Triple) -> Overrides:
@@ -180,10 +169,8 @@ def chosen(triple: Triple) -> Overrides:
     return [*parts, *OPTIONS.get(policy, []), *OPTIONS.get(history, [])]
 
 
-@pytest.mark.parametrize("name", sorted(choices("backbone")))
+@pytest.mark.parametrize("name", EXPOSES)
 def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
-    fits = Capability.SPEECH in choices("backbone")[name].exposes  # type: ignore[attr-defined]
-    assert fits == (name in ("seamless_m4t_speech", "simulu_minitalks"))
     given = [
         "system=streamatt",
         f"backbone={name}",
@@ -191,7 +178,7 @@ def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
         "history=keep_all",
         "synthesizer=simulu",
     ]
-    if fits:
+    if Capability.SPEECH in EXPOSES[name]:
         assert build(compose("evaluate", given).system).synthesizer
         return
     if name in TURNS:
@@ -202,13 +189,18 @@ def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
         build(compose("evaluate", given).system)
 
 
-@pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
+@pytest.mark.parametrize("triple", REFUSALS.values(), ids=REFUSALS)
 def test_incompatible_parts_are_refused_and_the_choices_that_fit_are_named(triple: Triple) -> None:
     with pytest.raises(
         ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$"
     ) as refused:
         build(compose("evaluate", chosen(triple)).system)
     assert str(refused.value).count("needs") == 1
+
+
+@pytest.fixture(scope="module")
+def independence() -> ModuleType:
+    return load_script("independence")
 
 
 @pytest.fixture(scope="module")
@@ -220,11 +212,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Overrid
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    """The first seconds of two talks in chunks of so many samples.
+    """The first seconds of three talks in chunks of so many samples.
 
     The last segment of each ends with its talk.
     """
-    talks = list(zip(build(compose("evaluate").data).talks("tst", limit=2), LENGTHS, strict=True))
+    talks = list(
+        zip(build(compose("evaluate").data).talks("tst", limit=len(LENGTHS)), LENGTHS, strict=True)
+    )
     waves = [audio.load(talk.file, start=talk.offset, duration=length) for talk, length in talks]
     spans = [
         [
@@ -246,7 +240,7 @@ def sources() -> Sources:
 
 @pytest.mark.parametrize("backbone", sorted({backbone for backbone, *_ in COVERING}))
 def test_a_covering_set_writes_the_same_alone_and_in_batch(
-    backbone: str, tiny: dict[str, Overrides], sources: Sources
+    backbone: str, tiny: dict[str, Overrides], sources: Sources, independence: ModuleType
 ) -> None:
     if backbone == "canary":
         pytest.importorskip("transformers", minversion="5.23")
@@ -263,14 +257,15 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
         alone = [
             next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)
         ]
-        batch = simulate(system, sources(system.chunk_samples), batch_size=2)
-        together = sorted(batch, key=lambda instance: instance.index)
-        for length, single, batched in zip(LENGTHS, alone, together, strict=True):
-            assert (single.text, single.delays) == (batched.text, batched.delays), triple
-            assert single.source_length == batched.source_length == pytest.approx(length), triple
-            assert all(before <= after for before, after in pairwise((*single.delays, length))), (
-                triple
-            )
+        batch = list(simulate(system, sources(system.chunk_samples)[::-1], batch_size=2))
+        same = independence.compare("batch", *map(independence.words_of, (alone, batch)))
+        assert not same.differing, (triple, same.first)
+        for instances in (alone, sorted(batch, key=lambda instance: -instance.index)):
+            lengths = [instance.source_length for instance in instances]
+            assert lengths == pytest.approx(LENGTHS), triple
+        for length, single in zip(LENGTHS, alone, strict=True):
+            delays = (*single.delays, length)
+            assert all(before <= after for before, after in pairwise(delays)), triple
         assert any(single.units for single in alone), triple
         streamed += alone
     assert any(delay < instance.source_length for instance in streamed for delay in instance.delays)

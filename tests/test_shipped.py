@@ -89,18 +89,6 @@ def test_so_do_the_speech_llms_of_streamuni(
     assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 3
 
 
-def test_a_batch_of_talks_equals_its_talks_alone(
-    system: StreamingSystem, talks: list[Talk], tmp_path: Path
-) -> None:
-    [alone] = rows(system.double(), talks, tmp_path / "alone", knob_values=[2])
-    [batch] = rows(system.double(), talks[::-1], tmp_path / "batch", knob_values=[2], batch_size=2)
-    system.float()
-    quality = ("BLEU", "chrF", "StreamLAAL", "LongYAAL")
-    assert [batch.scores[name] for name in quality] == pytest.approx(
-        [alone.scores[name] for name in quality], abs=1e-9
-    )
-
-
 def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> None:
     recogniser: Recogniser = build(compose("evaluate").recogniser)
     recogniser.load()

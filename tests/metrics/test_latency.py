@@ -64,6 +64,10 @@ def timing(*times: float, source: float = 4.0, reference: int = 4, end: float = 
         # two written when one source token was received: the third is paired with the second
         # source token
         (ATD(), timing(0.3, 0.3, 0.6), 0.0),
+        # the same, though four are received: pairs (.3,.3) (.3,.3) (1.2,.6)
+        (ATD(), timing(0.3, 0.3, 1.2), 0.2),
+        # fewer are written than were received: pairs (.6,.3) (1.2,.6)
+        (ATD(), timing(0.6, 1.2), 0.45),
         # 2.7 s are nine tokens, not nine and a rest
         (ATD(), timing(2.7), 2.4),
         (StartOffset(), timing(1, 2), 1.0),

@@ -1,6 +1,7 @@
 """Re-segmentation by minimum WER and by likeness of words."""
 
 import logging
+import os
 import random
 
 import pytest
@@ -89,6 +90,20 @@ def test_characters_with_latin_runs() -> None:
     assert ["".join(spaced[i] for i in piece) for piece in pieces] == ["你好 AI ", "模型"]
 
 
+def test_a_latin_run_is_never_divided() -> None:
+    pieces = mwer_segment(list("AI你好"), ["A", "I你好"], language=ZH, rules=RULES["simulstream"])
+    assert pieces == [range(2), range(2, 4)]
+
+
+@pytest.mark.parametrize("aligned", ["0 1\n", "0\n1\n2"])
+def test_an_aligner_that_loses_words_or_segments_is_refused(
+    aligned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoo.metrics.resegment._mweralign", lambda *_: aligned)
+    with pytest.raises(ZooError, match="lost words; check that version"):
+        words("a b c", ["a", "b c"])
+
+
 def test_every_unit_goes_somewhere_in_order() -> None:
     draw = random.Random(1)
     for _ in range(30):
@@ -115,7 +130,8 @@ def test_the_aligner_leaves_logging_and_stderr_alone(capfd: pytest.CaptureFixtur
     handlers = list(logging.root.handlers)
     words("a b", ["a", "b"])
     assert logging.root.handlers == handlers
-    assert capfd.readouterr() == ("", "")
+    os.write(2, b"printed later")
+    assert capfd.readouterr() == ("", "printed later")
 
 
 def test_likeness() -> None:

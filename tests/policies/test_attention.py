@@ -126,6 +126,7 @@ def test_without_a_flush_the_end_of_the_source_is_like_any_other_moment() -> Non
         ([0, 4, 1, 4], 0, 0),  # three frames back: all tokens are unstable, also the earlier ones
         ([4, 1, 2, 3], 1, 0),  # back from the last written token
         ([5, 1, 2, 3], 2, 2),  # among written tokens it is too late
+        ([0, 7, 1, 7], 0, 1),  # behind the first token that stops writing nothing counts
         ([0, 1, 7, 1], 0, 2),  # behind a token that stops writing nothing counts
     ],
 )

@@ -47,7 +47,7 @@ def test_local_agreement_of_three() -> None:
 
 
 def test_local_agreement_does_not_split_a_word() -> None:
-    policy, state = LocalAgreement(n=2), LocalAgreement(n=2).open()
+    policy, state = LocalAgreement(), LocalAgreement().open()  # of two
     starts = torch.tensor([True, True, False, False])
     for ids, write in (([1, 2, 3, 4], 0), ([1, 2, 3, 5], 1)):
         assert (

@@ -42,6 +42,11 @@ def test_a_mark_alone_is_no_word(k: int, texts: list[str]) -> None:
     assert streamed(paper(k=k), growing("a", "a - b c", "a - b , c")).run(3) == texts
 
 
+def test_two_empty_transcripts_are_no_silence() -> None:
+    assert streamed(paper(k=2), growing("a", "", "")).run(3, final=True) == ["", "", "A"]
+    assert streamed(paper(k=2), growing("a", "", "", "")).run(4, final=True)[-1] == ""
+
+
 def test_source_words_of_chinese_are_those_of_jieba() -> None:
     script = growing("我们", "我们今天", "我们今天讨论，")
     assert streamed(paper(k=2, truncate=False), script, source="zh").run(3) == [

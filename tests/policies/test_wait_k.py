@@ -105,13 +105,22 @@ def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
         task=Task.TRANSCRIPTION, audio_end=3
     )  # the rest of the last transcript
     assert (state.forgotten, state.words, write) == (2, 4, 1)
-    stream.forget(Cut(frames=7))  # nothing is left of it: no more to ask
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
+    stream.forget(Cut(frames=8))  # and a frame behind it: nothing is left to transcribe
     requests, write = by_words(
         policy, state, stream, [transcript("f", "g"), hypothesis("wwww", prefix=2)]
     )
     assert (state.forgotten, state.words, write) == (4, 5, 1)
     assert len(requests) == 2
+
+
+def test_wait_k_by_words_forgets_no_word_with_audio_before_the_first() -> None:
+    policy = WaitK(k=9, count="words")
+    state, stream = policy.open(), session(8)
+    by_words(policy, state, stream, [transcript("a", "b", "c")])
+    stream.forget(Cut(frames=1))
+    by_words(policy, state, stream, [transcript("a", "b", "c"), transcript("a", "b", "c", "d")])
+    assert (state.forgotten, state.words) == (0, 3)
 
 
 def test_wait_k_needs_a_transcript_only_to_count_words() -> None:

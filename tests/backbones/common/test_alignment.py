@@ -68,18 +68,15 @@ def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
     config = AlignmentConfig(query=query, normalisation=normalisation, median_filter=width)
     none = config.align(rows(2), opening=2, prefix=0, new=0)
     assert none.shape == (0, FRAMES)
-    for fed, new in ((2, 1), (3, 1)):
-        one = config.align(rows(fed), opening=2, prefix=0, new=new)
-        assert one.shape == (1, FRAMES)
-        assert not one.isnan().any()
-        place = 200 if query == "own" and fed == 3 else 100
-        assert (
-            one.tolist() == [[place, place + 1, place + 2, place + 3]]
-            or width
-            or normalisation == "z_score_past"
-        )
-    only_prefix = config.align(rows(3), opening=2, prefix=1, new=0)
-    assert (only_prefix.shape, bool(only_prefix.isnan().any())) == ((1, FRAMES), False)
+    for fed, prefix, new in ((2, 0, 1), (3, 0, 1), (3, 1, 0)):
+        own = query == "own" or (query == "mixed" and prefix == 1)
+        position = 2 if own and fed == 3 else 1
+        frames = [1, 1, 2, 2] if width else [0, 1, 2, 3]  # the medians of mirrored threes
+        expected = [100 * position + frame for frame in frames]
+        if normalisation == "z_score_past" and position == 2:
+            expected = [1] * FRAMES  # of 0, 100 and 200; two rows are left as they are
+        one = config.align(rows(fed), opening=2, prefix=prefix, new=new)
+        assert one.tolist() == [expected], (fed, prefix)
 
 
 def test_heads_are_averaged_first_or_last() -> None:

@@ -13,17 +13,7 @@ from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.ctc.ctc import CTC, CTCOutput
 from zoo.errors import ZooError
-from zoo.history.base import History
-from zoo.history.keep_all import KeepAll
-from zoo.history.reference_segments import ReferenceSegments
-from zoo.policies.base import Policy
-from zoo.policies.local_agreement import LocalAgreement
-from zoo.policies.read_all import ReadAll
-from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
-from zoo.streaming.simulate import Source, simulate
-from zoo.systems.base import StreamingSystem
 from zoo.types import Request, Task
 
 Make = Any
@@ -66,36 +56,6 @@ def test_words_of_the_prefix_are_not_generated_again(make: Make) -> None:
     )
     assert transcript.prefix_length == 0
     assert transcript.token_ids.tolist() == ids
-
-
-def streaming(backbone: CTC, policy: Policy, history: History) -> StreamingSystem:
-    system = StreamingSystem(
-        name="letters",
-        backbone=backbone,
-        policy=policy,
-        history=history,
-        source_language="de",
-        target_language="de",
-        chunk_seconds=0.5,
-    )
-    return system.eval()
-
-
-@pytest.mark.parametrize(
-    "policy", [LocalAgreement(n=2), ReadAll(), WaitK(k=2), TranscriptWaitK(k=1, max_seconds=2)]
-)
-@pytest.mark.parametrize("history", [KeepAll(), ReferenceSegments()])
-def test_it_streams_in_company_as_alone(make: Make, policy: Policy, history: History) -> None:
-    system = streaming(make(), policy, history)
-    waves = [white_noise(32_000), white_noise(41_000, 1)]
-    talks = [
-        Source(f"{place}", samples.split(system.chunk_samples), segments=((0.1, 1.2), (1.3, 2.0)))
-        for place, samples in enumerate(waves)
-    ]
-    together = {one.talk: one.text for one in simulate(system, talks, batch_size=2)}
-    assert together == {one.talk: one.text for talk in talks for one in simulate(system, [talk])}
-    assert len(set(together.values())) == 2
-    assert min(map(len, together.values())) > 3
 
 
 def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:

@@ -16,12 +16,8 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
-from zoo.history.keep_all import KeepAll
-from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
-from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.text import TextStream
-from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Cut, Request, SpeechChunk, Task
 
 FRAME = 160
@@ -349,33 +345,3 @@ def test_incompatible_parts_are_refused_at_the_latest_after_loading(
 ) -> None:
     with pytest.raises(ZooError, match=message):
         make(**settings)
-
-
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_talks_stream_alone_and_in_batches(speech_to_text: Any, batch_size: int) -> None:
-    system = StreamingSystem(
-        name="hummer",
-        backbone=Hummer(speech_to_text, max_tokens=5, alignment=AlignmentConfig(layer=2)),
-        policy=AlignAtt(frames=2),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=0.02,
-    )
-    system.configure_model()
-    assert isinstance(system.backbone, Hummer)
-    system.backbone.never = [PAD, END]  # else most hypotheses are empty
-    noise = [
-        torch.randn(size, generator=torch.Generator().manual_seed(size))
-        for size in (1600, 900, 1300)
-    ]
-    sources = [Source(str(len(samples)), samples.split(system.chunk_samples)) for samples in noise]
-    found = {
-        instance.talk: instance for instance in simulate(system, sources, batch_size=batch_size)
-    }
-    expected = {
-        instance.talk: instance for instance in simulate(system, sources[::-1], batch_size=1)
-    }
-    for talk, instance in found.items():
-        assert (instance.text, instance.delays) == (expected[talk].text, expected[talk].delays)
-    assert max(len(set(instance.delays)) for instance in found.values()) > 1

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -35,9 +35,8 @@ from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
-from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Cut, Hypothesis, Instance, Request, SpeechChunk, Task
+from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
 
 ALIGNED = frozenset({Capability.ALIGNMENT})
 SIZES = (32_000, 20_480, 27_000)
@@ -175,19 +174,6 @@ def test_one_request_for_all_audio_equals_generate(kind: str, beams: int, folder
 @pytest.mark.parametrize("kind", ALL)
 def test_a_batch_equals_its_streams_decoded_alone(kind: str, folders: Folders) -> None:
     backbone = load(kind, folders(kind))
-    streaming_system = system(backbone, ALL[kind].direction)
-    sources = [
-        Source(f"talk {seed}", waveform(size, seed).split(streaming_system.chunk_samples))
-        for seed, size in enumerate(SIZES)
-    ]
-
-    def streamed(batch_size: int) -> dict[str, tuple]:
-        done: Sequence[Instance] = list(simulate(streaming_system, sources, batch_size=batch_size))
-        return {instance.talk: (instance.text, instance.delays) for instance in done}
-
-    alone = streamed(1)
-    assert streamed(3) == alone
-    assert any(text for text, _ in alone.values())
     sessions = [
         session_with_audio(backbone, ALL[kind].direction, waveform(size, seed))
         for seed, size in enumerate(SIZES)
