@@ -1,8 +1,7 @@
 """python benchmarks/infinisst_step.py [--small] [--option N ...]: time per chunk of InfiniSST.
 
-Random weights of a chosen size, a full window. The published algorithm becomes the zoo's in steps,
-one saving after another, and every form must write the same tokens; then several talks are decoded
-one by one and in lockstep.
+Random weights of a chosen size, a full window. The published algorithm and the zoo's must write the
+same tokens; then several talks are decoded one by one and in lockstep.
 """
 
 import argparse
@@ -10,16 +9,15 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
-from harness import parameters_millions, parser_of, print_result, print_table
-from infinisst_forms import FORMS, Form, computing_as, copied, session_in_form
-from zoo.backbones.common.causal.branches import CausalBranches
+from harness import parameters_millions, parser_of, print_result
+from infinisst_plain import computing_as_published, copied, plain_session
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
@@ -33,7 +31,7 @@ from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk
 
-NAMES = (*(form.name for form in FORMS), "+ in place = the zoo")
+NAMES = ("as published", "the zoo")
 SIZES = {
     "layers": (12, 2, "decoder layers"),
     "hidden": (768, 64, "decoder width; its feed-forward layers are 8/3 of it"),
@@ -152,15 +150,14 @@ def timed(
 
 def compare(
     backbone: InfiniSST,
-    ways: Sequence[tuple[Form | None, Sequence[Sequence[Session]]]],
+    ways: Sequence[tuple[bool, Sequence[Sequence[Session]]]],
     blocks: Tensor,
 ) -> list[Run]:
     """Decode the same talks in several ways, which alternate so that other load affects all alike.
 
     Args:
         backbone: the network of all ways.
-        ways: the form of computation (None: the zoo's) and groups of sessions, each decoded as one
-            batch.
+        ways: whether to compute as published, and groups of sessions, each decoded as one batch.
         blocks: (chunks, talks, samples).
 
     Raises:
@@ -168,8 +165,8 @@ def compare(
     """
     runs = [Run([], []) for _ in ways]
     for chunk in blocks:
-        for (form, groups), run in zip(ways, runs, strict=True):
-            with computing_as(backbone, form):
+        for (published, groups), run in zip(ways, runs, strict=True):
+            with computing_as_published(backbone) if published else nullcontext():
                 seconds, tokens = timed(backbone, groups, list(chunk))
             run.seconds.append(seconds)
             run.tokens.append(tokens)
@@ -180,49 +177,12 @@ def compare(
     return runs
 
 
-def useful_share(
-    backbone: InfiniSST, sessions: Sequence[Session], blocks: Sequence[Tensor]
-) -> float:
-    """Share of the decoded rows that belong to unfinished talks, in turns of different lengths.
-
-    Talk i decodes one block, of up to (1 + i modulo 4) times the tokens of one chunk.
-    """
-    executed = 0
-    step = CausalBranches.step
-
-    def counted(branches: CausalBranches, tokens: Tensor, rows: Tensor | None = None) -> None:
-        nonlocal executed
-        executed += len(tokens)
-        step(branches, tokens, rows)
-
-    for index, session in enumerate(sessions):
-        session.latency_multiplier = 1 + index % 4
-    with patch.object(CausalBranches, "step", counted):
-        tokens = decode_turn(backbone, sessions, blocks)
-    # The last token of a turn at its limit is not fed to the decoder.
-    useful = backbone.search.beams * sum(len(ids) - 1 for ids in tokens)
-    return useful / executed
-
-
-def print_steps(runs: Sequence[Run]) -> None:
-    """A row per form: milliseconds per chunk, speedup and share of the whole saving."""
-    first, last = runs[0].milliseconds, runs[-1].milliseconds
-    rows, before = [], first
-    for name, run in zip(NAMES, runs, strict=True):
-        now = run.milliseconds
-        share = (before - now) / (first - last)
-        rows.append((name, f"{now:.0f}", f"{first / now:.2f}x", f"{share:.0%}"))
-        before = now
-    print_table(("form", "ms per chunk", "against plain", "share of the saving"), rows)
-
-
 def facts(
     options: argparse.Namespace,
     backbone: InfiniSST,
     runs: Sequence[Run],
     alone: Run,
     together: Run,
-    useful: float,
 ) -> dict[str, Any]:
     """Sizes, milliseconds and ratios for the last line."""
     return {
@@ -230,11 +190,7 @@ def facts(
             "decoder": parameters_millions(backbone.decoder),
             "encoder": parameters_millions(backbone.encoder),
         },
-        "window": options.window,
-        "beams": options.beams,
-        "multiplier": options.multiplier,
-        "threads": options.threads,
-        "lockstep_threads": options.lockstep_threads,
+        **{name: getattr(options, name) for name in SIZES},
         "tokens_per_turn": statistics.mean(len(ids) for chunk in runs[-1].tokens for ids in chunk),
         "ms_per_chunk": {
             name: round(run.milliseconds, 1) for name, run in zip(NAMES, runs, strict=True)
@@ -245,7 +201,6 @@ def facts(
         },
         "fast_speedup": round(runs[0].milliseconds / runs[-1].milliseconds, 2),
         "lockstep_speedup": round(alone.milliseconds / together.milliseconds, 2),
-        "useful_rows": round(useful, 3),
     }
 
 
@@ -257,7 +212,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Fill a window, compare all forms, then one by one with lockstep."""
+    """Fill a window, compare with the published form, then one by one with lockstep."""
     options = arguments()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
@@ -265,21 +220,20 @@ def main() -> None:
     session, recent = full_session(backbone, options.multiplier)
     samples = options.multiplier * CHUNK_SAMPLES
 
-    forms: list[Form | None] = [*FORMS, None]
-    ways = [(form, [[session_in_form(session, form, backbone.decoder, recent)]]) for form in forms]
+    published = plain_session(session, backbone.decoder, recent)
+    ways = [(True, [[published]]), (False, [[copied(session)]])]
     runs = compare(backbone, ways, torch.randn(options.chunks + 1, 1, samples))
-    print_steps(runs)
+    for name, run in zip(NAMES, runs, strict=True):
+        print(f"{name}: {run.milliseconds:.0f} ms per chunk")
 
     torch.set_num_threads(options.lockstep_threads)
     talks = [[copied(session) for _ in range(options.talks)] for _ in range(2)]
-    grouped = [(None, [[talk] for talk in talks[0]]), (None, [talks[1]])]
+    grouped = [(False, [[talk] for talk in talks[0]]), (False, [talks[1]])]
     blocks = torch.randn(options.chunks + 1, options.talks, samples)
     alone, together = compare(backbone, grouped, blocks)
     times = f"{alone.milliseconds:.0f} ms, in lockstep {together.milliseconds:.0f} ms"
     print(f"{options.talks} talks one by one: {times}")
-    useful = useful_share(backbone, talks[1], list(torch.randn(options.talks, CHUNK_SAMPLES)))
-    print(f"turns of different lengths: {useful:.0%} of the decoded rows are useful")
-    print_result("infinisst_step", facts(options, backbone, runs, alone, together, useful))
+    print_result("infinisst_step", facts(options, backbone, runs, alone, together))
 
 
 if __name__ == "__main__":

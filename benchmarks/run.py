@@ -219,7 +219,7 @@ def arguments() -> argparse.Namespace:
     add("--record", action="store_true", help="append this run to the history")
     add("--page", type=Path, default=Path("outputs/benchmarks.md"), help="page to write")
     add("--fall", type=float, default=20.0, help="percent by which a ratio must fall to be listed")
-    add("--minutes", type=whole_number(1), default=60, help="longest time of one benchmark")
+    add("--minutes", type=whole_number, default=60, help="longest time of one benchmark")
     add("--options", action="append", default=[], metavar="NAME=OPTIONS", help="of one benchmark")
     add("--python", action="append", default=[], metavar="NAME=PYTHON", help="of one benchmark")
     return parser.parse_args()

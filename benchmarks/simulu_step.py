@@ -1,19 +1,18 @@
 """python benchmarks/simulu_step.py [--small] [--option N ...]: time per step of SimulU's speech.
 
 A step encodes the audio and decodes the text after a forced prefix, computes the text decoder's
-states, generates the units of the kept text and synthesises them. Forms that generate the same
-units differ in how they do it: one calls Transformers' ``generate`` (``simulu_generate.py``); a
-careful one encodes and forces the text once more for the states; another keeps the states of
-decoding and adds one position, the end of the text; the zoo also synthesises new units only. The
-network is the real class, randomly initialised in the chosen size, with fixed lengths, because
-random weights end texts anywhere. Times are of this process's CPU, forms in turn.
+states, generates the units of the kept text and synthesises them. One form calls Transformers'
+``generate`` (``simulu_generate.py``); the zoo keeps the states of decoding, adds one position, the
+end of the text, and synthesises new units only. Both must generate the same units. The network is
+the real class, randomly initialised in the chosen size, with fixed lengths, because random weights
+end texts anywhere. Times are of this process's CPU, forms in turn.
 """
 
 import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +23,6 @@ from torch import Tensor
 from harness import parameters_millions, parser_of, print_result, print_table
 from simulu_generate import Generate
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -32,7 +30,7 @@ from zoo.errors import ZooError, run_script
 from zoo.languages import language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Task
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk
 
 SIZES = {
     "hidden": (512, 32, "width of encoder, text decoder and text-to-unit model"),
@@ -48,8 +46,6 @@ SIZES = {
 NEEDS = frozenset({Capability.ALIGNMENT, Capability.SPEECH})
 PARTS = ("decode", "states", "units", "wave")
 TEXT = "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schön!"
-
-StatesOf = Callable[[SeamlessM4TSpeech, SpeechRequest], Tensor]
 
 
 class Form(Protocol):
@@ -68,20 +64,16 @@ class Form(Protocol):
         """Samples of units (n,)."""
 
 
-class Kept:
-    """The zoo's functions, with a choice of the states.
+class Ours:
+    """The zoo's functions.
 
     Args:
         backbone: loaded backbone.
-        states_of: computes the states after decoding.
         old: share of the units that belong to earlier tokens and are not synthesised.
     """
 
-    def __init__(
-        self, backbone: SeamlessM4TSpeech, states_of: StatesOf, *, old: float = 0.0
-    ) -> None:
+    def __init__(self, backbone: SeamlessM4TSpeech, *, old: float) -> None:
         self.backbone = backbone
-        self.states_of = states_of
         self.old = old
         self.hypothesis: Hypothesis | None = None
 
@@ -90,10 +82,11 @@ class Kept:
         [self.hypothesis] = self.backbone.decode([session], [Request()], NEEDS)
 
     def states(self, session: Session) -> Tensor:
-        """See ``Form``."""
+        """See ``Form``; those of decoding, and one more position."""
         assert self.hypothesis is not None
         new = self.hypothesis.num_new_tokens
-        return self.states_of(self.backbone, SpeechRequest(session, self.hypothesis, new, ""))
+        request = SpeechRequest(session, self.hypothesis, new, "")
+        return self.backbone.fed([request], close=True)[0]
 
     def units(self, states: Tensor, session: Session) -> Tensor:
         """See ``Form``."""
@@ -107,39 +100,12 @@ class Kept:
         return voiced.samples
 
 
-def kept_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
-    """The zoo's form: states of decoding, and one more position."""
-    return backbone.fed([request], close=True)[0]
-
-
-def forced_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
-    """Encode again and run the text decoder over the whole text at once."""
-    [memory] = encoder_memory(backbone, request.session)
-    prompt = [
-        *backbone.opening(request.session, Task.TRANSLATION),
-        *request.session.prefix_ids.tolist(),
-    ]
-    prompt += [*request.hypothesis.token_ids.tolist()[: request.tokens], backbone.end]
-    texts = EncoderDecoderBranches(backbone.decoder, [memory], [prompt], heads={}, states=True)
-    return texts.states(0, torch.empty(0, dtype=torch.long))
-
-
 def forms(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, Form]:
-    """All forms on the same weights; the zoo's arranges its own after they are copied."""
+    """Both forms on the same weights; the zoo's arranges its own after they are copied."""
     plain = Generate(backbone, new=options.new, units=options.units)
     old = options.prefix / (options.prefix + options.new)
     backbone.arrange()
-    return {
-        "Transformers' generate": plain,
-        "encoder and text decoder once more": Kept(backbone, forced_states),
-        "states kept": Kept(backbone, kept_states),
-        "samples of new units only = the zoo": Kept(backbone, kept_states, old=old),
-    }
-
-
-def encoder_memory(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
-    """Encode the session's audio again; features stay cached in every form."""
-    return backbone.encode_audio([session], [session.visible_audio()])
+    return {"Transformers' generate": plain, "the zoo": Ours(backbone, old=old)}
 
 
 def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
@@ -241,7 +207,7 @@ def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
     """Milliseconds per form, and the zoo's speedup with and without units and wave."""
     totals = {name: sum(parts) for name, parts in found.items()}
     texts = {name: parts[0] + parts[1] for name, parts in found.items()}
-    naive, *_, ours = found
+    naive, ours = found
     return {
         "ms": {
             name: {part: round(1000 * value, 1) for part, value in zip(PARTS, parts, strict=True)}

@@ -209,28 +209,8 @@ def facts(pairs: dict[str, tuple[Run, Run]]) -> dict[str, Any]:
 
 def print_searches(numbers: dict[str, Any]) -> None:
     """A row per search."""
-    columns = (
-        "search",
-        "simulstream (ms)",
-        "zoo (ms)",
-        "speedup",
-        "same words",
-        "words",
-        "kept (s)",
-    )
-    rows = [
-        (
-            name,
-            f"{row['simulstream_ms']:.0f}",
-            f"{row['zoo_ms']:.0f}",
-            f"{row['speedup']:.2f}x",
-            f"{row['agreement']:.1%}",
-            str(row["words"]),
-            f"{row['kept_seconds']:.1f}",
-        )
-        for name, row in numbers.items()
-    ]
-    print_table(columns, rows)
+    columns = ("search", *next(iter(numbers.values())))
+    print_table(columns, [(name, *map(str, row.values())) for name, row in numbers.items()])
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:

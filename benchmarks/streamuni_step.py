@@ -1,22 +1,22 @@
 """python benchmarks/streamuni_step.py [--small] [--option N ...]: StreamUni's decoder passes.
 
 A plain loop generates every answer from scratch, to its end or to the limit of the released code;
-the zoo saves decoder passes in steps, one saving after another, and every form must emit the same
-words. One talk, all forms in turn per chunk, in seconds of this process's CPU, so that other load
-counts as little as possible. Audio, transcripts, cuts and words are real, those of the configured
-trained model (``phi4_minitalks``). Its decoder is embedded in a larger one
-(``streamuni_widened.py``), so that a pass costs what the chosen size costs; the audio encoder keeps
-its size.
+the zoo saves decoder passes, and every form must emit the same words. One talk, all forms in turn
+per chunk, in seconds of this process's CPU, so that other load counts as little as possible. Audio,
+transcripts, cuts and words are real, those of the configured trained model (``phi4_minitalks``).
 """
 
 import argparse
-import copy
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness import (
     add_overrides,
@@ -26,32 +26,63 @@ from harness import (
     print_table,
     recording,
 )
-from streamuni_meter import PARTS, Meter, Run
 from streamuni_plain import PlainLoop
-from streamuni_widened import decoder_parameters, widen
 from zoo.backbones.base import Backbone
+from zoo.backbones.common.causal.layers import FastLayers
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 from zoo.errors import ZooError, run_script
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Samples, SpeechChunk
+from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 
 SIZES = {
-    "hidden": (800, 0, "decoder width (0: as trained)"),
-    "intermediate": (2560, 0, "width of its feed-forward layers (0: as trained)"),
-    "layers": (12, 0, "decoder layers (0: as trained)"),
-    "heads": (20, 0, "attention heads of the decoder (0: as trained)"),
     "chunks": (60, 12, "chunks streamed"),
     "k": (3, 3, "words by which the translation lags the transcript"),
     "threads": (1, 1, "CPU threads"),
 }
 PLAIN = "plain: whole answers, token by token"
 RELEASED = "with the released code's limits"
-STOPS = "+ stop at <sep> and after O words"
-DRAFT = "+ the last transcript as a draft"
-REUSE = "+ translate from the same keys = the zoo"
-FORMS = (PLAIN, RELEASED, STOPS, DRAFT, REUSE)
+OURS = "the zoo"
+
+
+@dataclass(slots=True)
+class Run:
+    """Measurements of one stream.
+
+    Attributes:
+        seconds: per chunk.
+        texts: emitted after each chunk.
+        passes: number of decoder passes.
+    """
+
+    seconds: list[Seconds] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    passes: int = 0
+
+    @property
+    def milliseconds(self) -> float:
+        """Mean per chunk; a chunk that cuts costs several times the median."""
+        return 1000 * statistics.mean(self.seconds)
+
+
+@contextmanager
+def counting_passes(decoder: nn.Module, run: Run) -> Iterator[None]:
+    """Count passes through the decoder's layers, without side effects."""
+    call = FastLayers.__call__
+
+    def call_and_count(layers: FastLayers, *inputs: Any) -> Tensor:
+        run.passes += 1
+        return call(layers, *inputs)
+
+    def count(*_: object) -> None:
+        run.passes += 1
+
+    # The zoo runs the layers itself; the plain loop calls Transformers' network.
+    hook = decoder.model.register_forward_pre_hook(count)
+    with patch.object(FastLayers, "__call__", call_and_count):
+        yield
+    hook.remove()
 
 
 class Form:
@@ -65,17 +96,15 @@ class Form:
 
     def step(self, chunk: Tensor, *, final: bool) -> None:
         """Stream the next chunk (n,) and measure it."""
-        with Meter(self.thinker, self.run, time.process_time).measuring():
+        with counting_passes(self.thinker.decoder, self.run):
             start = time.process_time()
             [action] = self.system.step([self.session], [SpeechChunk(chunk, final)])
             self.run.seconds.append(time.process_time() - start)
         self.run.texts.append(action.text)
 
 
-def load_system(
-    overrides: Sequence[str], options: argparse.Namespace
-) -> tuple[StreamingSystem, ChainOfThought]:
-    """A loaded system and its backbone in the chosen shape. Raises ZooError for other backbones."""
+def load_system(overrides: Sequence[str], k: int) -> tuple[StreamingSystem, ChainOfThought]:
+    """A loaded system and its backbone. Raises ZooError for other backbones."""
     system = build(compose("evaluate", ["system=streamuni", *overrides]).system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(thinker, ChainOfThought):
@@ -84,10 +113,7 @@ def load_system(
             f"not {type(thinker).__name__}."
         )
     system.configure_model()
-    system.turn_knob(options.k)
-    shape = {name: getattr(options, name) for name in ("hidden", "intermediate", "layers", "heads")}
-    if any(shape.values()):
-        thinker.model = widen(thinker.model, **shape)
+    system.turn_knob(k)
     return system, thinker
 
 
@@ -110,10 +136,7 @@ def forms(system: StreamingSystem, thinker: ChainOfThought) -> dict[str, Form]:
     for name, limits in ((PLAIN, "none"), (RELEASED, "released")):
         loop = PlainLoop(thinker, limits=limits)
         found[name] = Form(on_backbone(system, loop), loop.thinker)
-    for name, draft, reuse in ((STOPS, False, False), (DRAFT, True, False), (REUSE, True, True)):
-        fast = copy.copy(thinker)
-        fast.draft, fast.reuse = draft, reuse
-        found[name] = Form(on_backbone(system, fast), fast)
+    found[OURS] = Form(system, thinker)
     return found
 
 
@@ -132,7 +155,7 @@ def compare(found: dict[str, Form], samples: Tensor, *, chunk: Samples) -> dict[
 
 
 def print_forms(runs: dict[str, Run]) -> None:
-    """A row per form: its cost, also against the plain form, and the share of each part."""
+    """A row per form: its cost, also against the plain form."""
     plain = runs[PLAIN]
     rows = [
         (
@@ -141,23 +164,17 @@ def print_forms(runs: dict[str, Run]) -> None:
             f"{plain.passes / run.passes:.2f}x",
             f"{run.milliseconds:.0f}",
             f"{plain.milliseconds / run.milliseconds:.2f}x",
-            *(f"{share:.0%}" for share in run.shares().values()),
         )
         for name, run in runs.items()
     ]
-    print_table(("form", "passes", "fewer", "ms per chunk", "faster", *PARTS), rows)
+    print_table(("form", "passes", "fewer", "ms per chunk", "faster"), rows)
 
 
 def facts(runs: dict[str, Run]) -> dict[str, Any]:
     """Numbers per form, and the zoo's ratios to the plain loop and to the released limits."""
-    plain, released, ours = runs[PLAIN], runs[RELEASED], runs[REUSE]
+    plain, released, ours = runs[PLAIN], runs[RELEASED], runs[OURS]
     numbers = {
-        name: {
-            "passes": run.passes,
-            "positions": sum(run.positions),
-            "ms_per_chunk": round(run.milliseconds, 1),
-            "shares": {part: round(share, 3) for part, share in run.shares().items()},
-        }
+        name: {"passes": run.passes, "ms_per_chunk": round(run.milliseconds, 1)}
         for name, run in runs.items()
     }
     return {
@@ -173,26 +190,21 @@ def facts(runs: dict[str, Run]) -> dict[str, Any]:
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The parsed command line."""
-    parser = parser_of(__doc__, SIZES, least=0, given=given)
+    parser = parser_of(__doc__, SIZES, given=given)
     add_overrides(parser)
-    options = parser.parse_intermixed_args(given)
-    for name in ("chunks", "threads"):
-        if not getattr(options, name):
-            parser.error(f"argument --{name}: must be at least 1, not 0")
-    return options
+    return parser.parse_intermixed_args(given)
 
 
 def main() -> None:
     """Stream, print a table and the result."""
     options = arguments()
     torch.set_num_threads(options.threads)
-    system, thinker = load_system(options.overrides, options)
+    system, thinker = load_system(options.overrides, options.k)
     samples = recording(options.chunks * system.chunk_seconds)
     runs = compare(forms(system, thinker), samples, chunk=system.chunk_samples)
     print_forms(runs)
     settings = {
-        "decoder_parameters_millions": round(decoder_parameters(thinker.decoder) / 1e6, 1),
-        "all_parameters_millions": parameters_millions(thinker.model),
+        "parameters_millions": parameters_millions(thinker.model),
         "k": options.k,
         "threads": options.threads,
         "overrides": options.overrides,

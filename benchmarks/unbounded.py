@@ -4,18 +4,13 @@ Streams 60 minutes, the same 10 minutes of talks in a loop, through the configur
 compute per chunk and resident memory must stay constant, and so must the audio and text kept after
 a chunk. A growth of 1.0 is none. With threads=1, the CPU time of a chunk hardly depends on the load
 of the machine.
-
-With --folder, every minute of audio is saved there with the session: the same command goes on
-after an interruption, with the same words. A shorter length prints what was streamed so far.
 """
 
 import argparse
-import contextlib
 import itertools
 import statistics
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeVar
 
 import psutil
@@ -24,15 +19,13 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from harness import MINUTE, add_overrides, parser_of, print_result, print_table
-from sittings import ChunkLine, OpenedSystem, Sittings
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
-from zoo.formats.simuleval import write_log
 from zoo.progress import audio_progress
-from zoo.streaming.simulate import Source, Stream, simulate, to_instance
+from zoo.streaming.simulate import Source, Stream, simulate
 from zoo.streaming.sources import talk_chunks
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Seconds
+from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 Value = TypeVar("Value")
 
@@ -47,9 +40,29 @@ COLUMNS = (
     "text kept (tokens, most)",
     "words",
 )
-MOST_SHORT_ROWS = 12  # rows of ten minutes; a longer stream has a row per hour
-SAVED = MINUTE  # of audio between two saved sessions
+ROW_MINUTES = 10
 LEAST_MINUTES = 25  # the last ten minutes must not overlap minutes 5 to 15
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLine:
+    """What was measured after a chunk.
+
+    Attributes:
+        arrival: End of the chunk in seconds from the start of the stream.
+        compute: Seconds of compute.
+        cpu: Seconds of compute in which the first thread ran on a CPU.
+        memory: Resident memory of the process in MB.
+        audio: Audio kept in seconds.
+        tokens: Number of tokens kept.
+    """
+
+    arrival: Seconds
+    compute: Seconds
+    cpu: Seconds
+    memory: float
+    audio: Seconds
+    tokens: int
 
 
 def looped(recording: Tensor, *, length: Seconds, chunk_samples: int) -> Iterator[Tensor]:
@@ -67,43 +80,39 @@ def memory_megabytes() -> float:
 
 
 def stream(
-    system: StreamingSystem, chunks: Iterable[Tensor], sittings: Sittings, length: Seconds
-) -> None:
-    """Stream the chunks that the saved session, if any, has not received.
+    system: StreamingSystem, chunks: Iterable[Tensor], length: Seconds
+) -> tuple[list[ChunkLine], Instance]:
+    """Stream the chunks.
 
     Args:
         system: the system.
-        chunks: chunks of the whole stream, from its beginning on.
-        sittings: folder of the stream, to which the line of every new chunk is added.
+        chunks: chunks of the whole stream.
         length: duration of the whole stream in seconds.
-    """
-    session = system.open("unbounded")
-    received = sittings.resume(session)
-    begin = received * system.chunk_samples
 
-    rest = Source("unbounded", itertools.islice(chunks, received, None))
+    Returns:
+        The line of every chunk, and the result of the stream.
+    """
+    lines: list[ChunkLine] = []
 
     with audio_progress(f"{system.name} unbounded", length) as report:
-        report(begin / SAMPLE_RATE)
         cpu_before = 0.0
 
         def on_chunk(stream: Stream) -> None:
             nonlocal cpu_before
-            last = stream.emissions[-1:]
             line = ChunkLine(
-                arrival=(begin + stream.received) / SAMPLE_RATE,
+                arrival=stream.received / SAMPLE_RATE,
                 compute=stream.times[-1].compute,
                 cpu=stream.cpu - cpu_before,
-                text="".join(one.text for one in last if one.chunk == len(stream.times) - 1),
                 memory=memory_megabytes(),
-                audio=session.audio.numel() / SAMPLE_RATE,
-                tokens=session.prefix_ids.numel(),
+                audio=stream.session.audio.numel() / SAMPLE_RATE,
+                tokens=stream.session.prefix_ids.numel(),
             )
             cpu_before = stream.cpu
-            sittings.add(line, session)
+            lines.append(line)
             report(stream.newest)
 
-        list(simulate(OpenedSystem(system, session), [rest], on_chunk=on_chunk))
+        [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
+    return lines, instance
 
 
 def between(
@@ -159,30 +168,18 @@ def histories(lines: Sequence[ChunkLine], minutes: float) -> dict[str, float]:
     return found
 
 
-def instance_of(lines: Sequence[ChunkLine], system: StreamingSystem) -> Instance:
-    """The stream as the result of one simulation."""
-    stream = Stream(0, Source("unbounded", ()), system.open("unbounded"), iter(()))
-    for number, line in enumerate(lines):
-        stream.times.append(ChunkTime(line.arrival, line.compute))
-        stream.received = round(line.arrival * SAMPLE_RATE)
-        if line.text:
-            stream.emissions.append(Emission(line.text, line.arrival, number))
-    return to_instance(stream, system.target_language, batched=False)
-
-
 def print_stream(lines: Sequence[ChunkLine], delays: Sequence[Seconds], minutes: float) -> None:
-    """A row per ten minutes, or per hour of a stream of more than two hours.
+    """A row per ten minutes.
 
     Args:
         lines: measurements by chunk.
         delays: of the words, in seconds.
         minutes: length of the stream.
     """
-    step = 10 if minutes <= MOST_SHORT_ROWS * 10 else 60
     arrivals = [line.arrival / MINUTE for line in lines]
     rows = []
-    for first in range(0, int(minutes), step):
-        last = min(first + step, minutes)
+    for first in range(0, int(minutes), ROW_MINUTES):
+        last = min(first + ROW_MINUTES, minutes)
         found = between(lines, arrivals, first, last)
         compute = [line.compute for line in found]
         words = sum(first * MINUTE <= delay < last * MINUTE for delay in delays)
@@ -202,18 +199,12 @@ def print_stream(lines: Sequence[ChunkLine], delays: Sequence[Seconds], minutes:
 
 
 def arguments_of() -> argparse.Namespace:
-    """The command line; ``minutes`` is the length also if it was given in hours."""
+    """The parsed command line."""
     parser = parser_of(__doc__)
-    length = parser.add_mutually_exclusive_group()
     meaning = f"length of the stream, at least {LEAST_MINUTES}"
-    length.add_argument("--minutes", type=float, default=60.0, help=meaning)
-    length.add_argument("--hours", type=float, help="length of the stream in hours")
-    meaning = "keeps the stream and its session; the same command goes on after an interruption"
-    parser.add_argument("--folder", type=Path, help=meaning)
+    parser.add_argument("--minutes", type=float, default=60.0, help=meaning)
     add_overrides(parser)
     arguments = parser.parse_intermixed_args()
-    if arguments.hours is not None:
-        arguments.minutes = arguments.hours * 60
     if arguments.minutes < LEAST_MINUTES:
         parser.error(f"--minutes must be at least {LEAST_MINUTES}, not {arguments.minutes:g}")
     return arguments
@@ -227,43 +218,20 @@ def recording_of(cfg: DictConfig) -> Tensor:
 
 
 def main() -> None:
-    """Stream, print a row per ten minutes or hour and the growth, and write the log."""
+    """Stream, and print a row per ten minutes and the growth."""
     arguments = arguments_of()
-    with contextlib.ExitStack() as stack:
-        folder = arguments.folder
-        if folder is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        measure(arguments, folder)
-
-
-def measure(arguments: argparse.Namespace, folder: Path) -> None:
-    """Stream what is missing in a folder and print the stream.
-
-    Args:
-        arguments: command line.
-        folder: folder of the stream.
-    """
     cfg = compose("evaluate", arguments.overrides)
     system: StreamingSystem = build(cfg.system)
-    save_chunks = round(SAVED * SAMPLE_RATE / system.chunk_samples)
-    overrides = {"overrides": sorted(arguments.overrides)}
-    sittings = Sittings(folder, overrides, save_chunks=save_chunks if arguments.folder else None)
     system.configure_model()
     system.to(machine(cfg)).eval()
 
     minutes, length = arguments.minutes, arguments.minutes * MINUTE
-    wanted = int(length * SAMPLE_RATE) // system.chunk_samples
-    if sum(1 for _ in sittings.lines(wanted)) < wanted:
-        chunks = looped(recording_of(cfg), length=length, chunk_samples=system.chunk_samples)
-        stream(system, chunks, sittings, length)
-    lines = list(sittings.lines(wanted))
+    chunks = looped(recording_of(cfg), length=length, chunk_samples=system.chunk_samples)
+    lines, instance = stream(system, chunks, length)
 
-    instance = instance_of(lines, system)
-    write_log(folder / "instances.log", [instance])
     print_stream(lines, instance.delays, minutes)
-    found = growth(lines, minutes)
     settings = {"system": system.name, "minutes": minutes}
-    print_result("unbounded", settings, found, histories(lines, minutes))
+    print_result("unbounded", settings, growth(lines, minutes), histories(lines, minutes))
 
 
 if __name__ == "__main__":

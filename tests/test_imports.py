@@ -246,6 +246,12 @@ def test_zoo_imports_no_benchmark_and_no_test_and_a_benchmark_imports_no_test() 
     assert [(file, name) for file, name in imports("benchmarks") if within(name, {"tests"})] == []
 
 
+def test_a_recipe_uses_the_zoo_and_the_zoo_no_recipe() -> None:
+    assert [(file, name) for file, name in imports("zoo") if within(name, {"recipes"})] == []
+    outside = {"benchmarks", "tests", "zoo.evaluation", "zoo.report"}
+    assert [(file, name) for file, name in imports("recipes") if within(name, outside)] == []
+
+
 def test_nothing_in_the_zoo_imports_other_tools_or_interop() -> None:
     others = {"zoo.interop", "simuleval", "simulstream", "omnisteval"}
     found = [

@@ -31,7 +31,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def sources() -> dict[str, str]:
     """Text of each file by its path below the root."""
     files = [ROOT / "train.py", ROOT / "evaluate.py"]
-    for folder in ("zoo", "benchmarks"):
+    for folder in ("zoo", "recipes", "benchmarks"):
         files += sorted((ROOT / folder).rglob("*.py"))
     return {file.relative_to(ROOT).as_posix(): file.read_text() for file in files}
 

@@ -43,9 +43,11 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(site: Path, here: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    """Run ``simulzoo-evaluate`` from the folder ``here``."""
-    command = [sys.executable, str(site / "bin" / "simulzoo-evaluate"), "logger=csv", *overrides]
+def run(
+    site: Path, here: Path, *overrides: str, script: str = "simulzoo-evaluate"
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the package from the folder ``here``."""
+    command = [sys.executable, str(site / "bin" / script), "logger=csv", *overrides]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
 
@@ -57,7 +59,8 @@ def test_the_wheel_holds_code_configuration_and_the_mark_of_types(wheel: Path) -
         files = {path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob(pattern)}
         assert {f"{place}/{file.as_posix()}" for file in files} <= names
     assert {"zoo/py.typed", "zoo/report/assets/report.html"} <= names
-    assert not [name for name in names if name.startswith(("tests/", "conf/", "checkpoints/"))]
+    others = ("tests/", "conf/", "checkpoints/", "recipes/")
+    assert not [name for name in names if name.startswith(others)]
 
 
 def test_an_installed_package_evaluates_the_weights_that_it_is_given(
@@ -79,3 +82,24 @@ def test_an_installed_package_without_weights_names_where_they_are(
         "checkpoint, or copy the folder from https://github.com/simulzoo/simulzoo.\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("foreign", [False, True], ids=["none", "another package of that name"])
+def test_an_installed_package_names_where_a_recipe_is(
+    site: Path, tmp_path: Path, foreign: bool
+) -> None:
+    if foreign:
+        package = site / "recipes"
+        package.mkdir()
+        (package / "__init__.py").write_text("raise SystemExit('imported')\n")
+    try:
+        done = run(site, tmp_path, "experiment=simulu_minitalks", script="simulzoo-train")
+    finally:
+        shutil.rmtree(site / "recipes", ignore_errors=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: training.objectives.")
+    assert done.stderr.endswith(
+        "a training recipe, which only the repository has: clone "
+        "https://github.com/simulzoo/simulzoo and run python train.py in it.\n"
+    )
+    assert done.stderr.count("\n") == 1

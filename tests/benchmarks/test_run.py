@@ -154,4 +154,4 @@ def test_a_damaged_history_is_refused(script: ModuleType, tmp_path: Path) -> Non
 def test_the_benchmarks_of_the_repository_are_found(script: ModuleType) -> None:
     found = script.benchmarks(script.ROOT / "benchmarks")
     assert {"infinisst_step", "scoring", "ranks", "start_up"} <= set(found)
-    assert not {"run", "harness", "loading", "kills", "same_words"} & set(found)
+    assert not {"run", "harness", "same_words", "unbounded"} & set(found)

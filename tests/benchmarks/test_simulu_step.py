@@ -1,4 +1,4 @@
-"""All forms generate the same units; a form that does not is detected."""
+"""Both forms generate the same units; a form that does not is detected."""
 
 import json
 import sys
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.fixtures.operations import Operations
 from zoo.errors import ZooError
+from zoo.streaming.session import Session
 
 TINY = ["--small", "--seconds", "1", "--prefix", "3", "--new", "3", "--units", "5", "--steps", "1"]
 
@@ -22,7 +23,7 @@ def test_it_runs(
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY])
     script.main()
     facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert list(facts["ms"])[-1] == "samples of new units only = the zoo"
+    assert list(facts["ms"])[-1] == "the zoo"
     assert {"step_speedup", "text_speedup"} < set(facts)
     assert (facts["units"], facts["unit_layers"]) == (5, 1)
     assert all(set(parts) == set(script.PARTS) for parts in facts["ms"].values())
@@ -39,7 +40,7 @@ def test_kept_states_take_fewer_operations(script: ModuleType, tmp_path: Path) -
             with Operations() as operations:
                 form.states(session)
         counts[name] = operations.count
-    assert 2 * counts["states kept"] < counts["encoder and text decoder once more"]
+    assert 2 * counts["the zoo"] < counts["Transformers' generate"]
 
 
 def test_a_form_with_other_units_is_detected(
@@ -48,10 +49,12 @@ def test_a_form_with_other_units_is_detected(
     right = script.forms
 
     def with_wrong(backbone: Any, options: Any) -> Any:
-        def wrong(backbone: Any, request: Any) -> Tensor:
-            return script.kept_states(backbone, request)[:-1]
+        class Wrong(script.Ours):  # type: ignore[misc, name-defined]
+            def states(self, session: Session) -> Tensor:
+                return super().states(session)[:-1]
 
-        return right(backbone, options) | {"wrong": script.Kept(backbone, wrong)}
+        found: dict[str, Any] = right(backbone, options)
+        return found | {"the zoo": Wrong(backbone, old=0.0)}
 
     monkeypatch.setattr(script, "forms", with_wrong)
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY, "--units", "30"])

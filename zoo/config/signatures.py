@@ -9,7 +9,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from inspect import Parameter, signature
+from pathlib import Path
 from pkgutil import resolve_name
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -18,7 +20,8 @@ from zoo.errors import ZooError, check_choice
 
 TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
-OWN_PACKAGES = ("zoo", "lightning")  # their classes may be created without being named by a user
+RECIPES = "recipes"  # folder beside zoo/ in the repository: trainings that no wheel contains
+OWN_PACKAGES = ("zoo", "lightning", RECIPES)  # may be created without being named by a user
 FUNCTION_BY_NAME = "pkgutil.resolve_name"  # target of a node that stands for a function
 CONVERSIONS = ("none", "partial", "object", "all")
 _default_functions: set[str] = set()  # functions that are defaults of arguments, by name
@@ -48,6 +51,8 @@ def located(target: str, *, where: str = "") -> Any:
     Raises:
         ZooError: the class or function cannot be imported.
     """
+    if target.startswith(f"{RECIPES}."):
+        check_recipe(target, where=where)
     try:
         found = resolve_name(target)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
@@ -57,6 +62,24 @@ def located(target: str, *, where: str = "") -> Any:
     if not callable(found):
         raise ZooError(f"{where}{TARGET} is {target!r}, which is no class or function.")
     return found
+
+
+def check_recipe(target: str, *, where: str = "") -> None:
+    """Raise ZooError unless ``recipes`` is that of the repository in which this package is.
+
+    Args:
+        target: dotted path below ``recipes``.
+        where: as in ``located``.
+    """
+    package = Path(__file__).resolve().parents[1]
+    is_installed = (package / "conf").is_dir()  # a wheel has conf/ in the package
+    spec = None if is_installed else find_spec(RECIPES)
+    locations = spec.submodule_search_locations if spec is not None else None
+    if package.parent / RECIPES not in [Path(folder).resolve() for folder in locations or ()]:
+        raise ZooError(
+            f"{where}{TARGET} is {target!r}, a training recipe, which only the repository has: "
+            "clone https://github.com/simulzoo/simulzoo and run python train.py in it."
+        )
 
 
 def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: str) -> None:

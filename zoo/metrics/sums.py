@@ -1,7 +1,6 @@
 """What all metrics have in common: a score that follows from sums over segments.
 
-The sums are Python floats, so scoring needs no torch. ``zoo/metrics/distributed.py`` turns a metric
-into a ``torchmetrics.Metric``.
+The sums are Python floats, so scoring needs no torch.
 """
 
 from typing import Protocol

@@ -16,14 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
-from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
-from zoo.backbones.seamless_m4t.data import Collator
-from zoo.backbones.seamless_m4t.encoder import training_features
-from zoo.backbones.seamless_m4t.languages import SpokenLanguages
-from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
-from zoo.backbones.seamless_m4t.objectives.text_copy import (
+from recipes.unit_speech.attention_guide import guide_loss
+from recipes.unit_speech.text_copy import (
     TextIds,
     decoder_states,
     encode_text,
@@ -31,7 +25,13 @@ from zoo.backbones.seamless_m4t.objectives.text_copy import (
     unlabelled_language,
     with_text_encoder,
 )
-from zoo.backbones.seamless_m4t.objectives.unit_vocoder import fit_units
+from recipes.unit_speech.unit_vocoder import fit_units
+from zoo.backbones.base import Backbone
+from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
+from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
+from zoo.backbones.seamless_m4t.data import Collator
+from zoo.backbones.seamless_m4t.encoder import training_features
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler

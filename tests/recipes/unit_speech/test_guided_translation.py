@@ -8,11 +8,11 @@ import soundfile
 import torch
 from torch import Tensor
 
+from recipes.unit_speech.guided_translation import GuidedTranslation, span_loss
 from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.seamless_m4t.objectives.guided_translation import GuidedTranslation, span_loss
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from recipes.unit_speech.attention_guide import guide_loss
+from recipes.unit_speech.text_to_unit import TextToUnit, unit_words
 from tests.fixtures.descent import assert_descends, scores_of, trainable
-from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
-from zoo.backbones.seamless_m4t.objectives.text_to_unit import TextToUnit, unit_words
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Word

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from recipes.unit_speech.text_copy import TextCopy
 from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.seamless_m4t.objectives.text_copy import TextCopy
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.errors import ZooError

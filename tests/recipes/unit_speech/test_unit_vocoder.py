@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.fixtures.descent import assert_descends, trainable
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.seamless_m4t.objectives.unit_vocoder import (
+from recipes.unit_speech.unit_vocoder import (
     UnitVocoder,
     distances,
     duration_error,
     magnitudes,
 )
+from tests.fixtures.descent import assert_descends, trainable
+from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.units import Codebook

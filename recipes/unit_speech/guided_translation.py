@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from recipes.unit_speech.attention_guide import guide_loss
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
-from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.sampling import Sampler

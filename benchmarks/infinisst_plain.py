@@ -1,4 +1,4 @@
-"""InfiniSST's decoding as published and the steps from there to the zoo's.
+"""InfiniSST's decoding as published, inside the zoo's search, prompt and window.
 
 In the authors' code the prompt is encoded and prefilled once per beam; convolutions run again over
 the block before the new one; keys are cached without rotation and all of them rotated at every
@@ -9,7 +9,6 @@ logits are computed at all positions.
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -33,28 +32,6 @@ from zoo.backbones.infinisst.window import StreamState, WindowConfig, slide
 from zoo.streaming.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Which of the zoo's savings a decoding step uses; without any, it computes as published."""
-
-    name: str
-    encode_once: bool = False  # one row for all beams; convolutions over the new block only
-    prefill_once: bool = False
-    shared_prefix: bool = False  # beams as branches of one sequence
-    rotated_keys: bool = False  # cached after rotation; a slide rotates the instruction's only
-    last_logits: bool = False
-
-
-FORMS = (
-    Form("plain"),
-    Form("+ encode once", True),
-    Form("+ prefill once", True, True),
-    Form("+ shared prefix", True, True, True),
-    Form("+ rotated keys", True, True, True, True),
-    Form("+ last logits", True, True, True, True, True),
-)
-
-
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Apply rotary positions to x (..., positions, head size)."""
     first, second = x.chunk(2, dim=-1)
@@ -64,10 +41,8 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 class PlainTurn:
     """Replaces ``CausalBranches`` for one stream.
 
-    Beams are rows of one batch, or with ``shared_prefix`` branches of one row.
-
-    Caches grow by concatenation, rows are reordered with their caches, and shared keys are copied
-    per head.
+    Beams are rows of one batch. Caches grow by concatenation, rows are reordered with their caches,
+    and shared keys are copied per head.
     """
 
     def __init__(
@@ -76,45 +51,30 @@ class PlainTurn:
         states: Sequence[StreamState],
         prompts: Sequence[Tensor],
         *,
-        form: Form,
         beams: int,
         steps: StaticSteps,
     ) -> None:
-        assert steps.capture == "off"  # a plain form has no static steps
-        self.decoder, self.form = decoder, form
+        assert steps.capture == "off"  # the published code has no static steps
+        self.decoder = decoder
         [state], [prompt] = states, prompts
-        self.rows = 1 if form.prefill_once else beams
-        self.cache = [kept[:, None].repeat(1, self.rows, 1, 1, 1) for kept in state.cache]
-        first = state.dropped if form.rotated_keys else 0
-        self.positions = first + torch.arange(state.kept + len(prompt))
+        self.cache = [kept[:, None].repeat(1, beams, 1, 1, 1) for kept in state.cache]
+        self.positions = torch.arange(state.kept + len(prompt))
         self.prefix = len(self.positions)
         causal = self.positions <= self.positions[state.kept :, None]
-        logits = self._run(prompt.expand(self.rows, -1, -1), self.positions[state.kept :], causal)
+        logits = self._run(prompt.expand(beams, -1, -1), self.positions[state.kept :], causal)
         self.log_probs = logits[:, -1].log_softmax(-1)
-        self.mask = torch.ones(1, self.prefix, dtype=torch.bool)
 
     def fork(self, beams: int) -> None:
-        """Add the rows that are missing for ``beams`` beams."""
-        self.log_probs = self.log_probs.expand(beams, -1)
-        self.mask = self.mask.expand(beams, -1)
-        if not self.form.shared_prefix and self.rows < beams:
-            self.rows = beams
-            self.cache = [kept.repeat(1, beams, 1, 1, 1) for kept in self.cache]
+        """Do nothing: every beam has had a row since the prompt."""
 
     def step(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Row i continues row ``rows[i]`` (None: itself) with ``tokens[i]``."""
         rows = torch.arange(len(tokens)) if rows is None else rows
         embeddings = self.decoder.get_input_embeddings()(tokens)
+        self.cache = [kept.index_select(1, rows) for kept in self.cache]
         position = self.positions[-1:] + 1
-        if self.form.shared_prefix:
-            self.mask = torch.cat([self.mask[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1)
-            position = position.expand(len(rows))
-            self.positions = torch.cat([self.positions, position])
-            logits = self._run(embeddings[None], position, self.mask)[0]
-        else:
-            self.cache = [kept.index_select(1, rows) for kept in self.cache]
-            self.positions = torch.cat([self.positions, position])
-            logits = self._run(embeddings[:, None], position, None)[:, 0]
+        self.positions = torch.cat([self.positions, position])
+        logits = self._run(embeddings[:, None], position, None)[:, 0]
         self.log_probs = logits.log_softmax(-1)
 
     def prefilled(self, stream: int) -> Tensor:
@@ -123,10 +83,7 @@ class PlainTurn:
 
     def generated(self, row: int) -> Tensor:
         """As ``CausalBranches.generated``."""
-        if not self.form.shared_prefix:
-            return torch.stack([kept[:, row, :, self.prefix :] for kept in self.cache])
-        mine = self.mask[row, self.prefix :]
-        return torch.stack([kept[:, 0, :, self.prefix :][:, :, mine] for kept in self.cache])
+        return torch.stack([kept[:, row, :, self.prefix :] for kept in self.cache])
 
     def _run(self, x: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         model = self.decoder.model
@@ -137,9 +94,6 @@ class PlainTurn:
                 layer.self_attn, layer.input_layernorm(x), index, angles, new_angles, mask
             )
             x = x + layer.mlp(layer.post_attention_layernorm(x))
-        branches = self.form.shared_prefix and len(self.positions) > self.prefix
-        if self.form.last_logits and not branches:
-            x = x[:, -1:]
         return self.decoder.get_output_embeddings()(model.norm(x))
 
     def _attend(
@@ -155,10 +109,9 @@ class PlainTurn:
             projection(x).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
             for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        key = rotate(key, *new_angles) if self.form.rotated_keys else key
         self.cache[index] = torch.cat([self.cache[index], torch.stack([key, value])], dim=3)
         keys, values = self.cache[index]
-        keys = keys if self.form.rotated_keys else rotate(keys, *angles)
+        keys = rotate(keys, *angles)
         keys, values = (
             part.repeat_interleave(query.shape[1] // part.shape[1], dim=1)
             for part in (keys, values)
@@ -201,22 +154,13 @@ def plain_encode(
 
 
 @contextmanager
-def computing_as(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
-    """Let the backbone compute in ``form`` (None: the zoo's).
-
-    Search, prompt and the bookkeeping of the window stay the zoo's.
-    """
-    if form is None:
-        yield
-        return
+def computing_as_published(backbone: InfiniSST) -> Iterator[None]:
+    """Let the backbone compute as published; search, prompt and window stay the zoo's."""
     beams, encoder = backbone.search.beams, backbone.encoder
-    encode = (
-        encoder.stream if form.encode_once else partial(plain_encode, encoder=encoder, beams=beams)
-    )
     with (
-        patch.object(network, "CausalBranches", partial(PlainTurn, form=form, beams=beams)),
-        patch.object(network, "slide", slide if form.rotated_keys else plain_slide),
-        patch.object(encoder, "stream", encode),
+        patch.object(network, "CausalBranches", partial(PlainTurn, beams=beams)),
+        patch.object(network, "slide", plain_slide),
+        patch.object(encoder, "stream", partial(plain_encode, encoder=encoder, beams=beams)),
     ):
         yield
 
@@ -226,21 +170,17 @@ def copied(session: Session) -> Session:
     return copy.deepcopy(session, {id(session.text_stream): session.text_stream})
 
 
-def session_in_form(
-    session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor
-) -> Session:
-    """A copy of a session with the caches of ``form``.
+def plain_session(session: Session, decoder: PreTrainedModel, before: Tensor) -> Session:
+    """A copy of a session with the caches of the published form.
 
     before: (n,) samples of the last block and its left context.
     """
     session = copied(session)
     state: StreamState = session.backbone_state
-    if form is not None and not form.rotated_keys:
-        assert state.anchor is not None
-        state.cache[:, 0] = unrotated(state.cache[:, 0], state.dropped, decoder)
-        state.anchor = state.cache[:, 0, :, : state.instruction].clone()
-    if form is not None and not form.encode_once:
-        state.encoder.left = before
+    assert state.anchor is not None
+    state.cache[:, 0] = unrotated(state.cache[:, 0], state.dropped, decoder)
+    state.anchor = state.cache[:, 0, :, : state.instruction].clone()
+    state.encoder.left = before
     return session
 
 

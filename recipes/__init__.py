@@ -1,0 +1,1 @@
+"""Trainings that make one shipped checkpoint each; no part of the installed package."""

@@ -1,1 +1,0 @@
-"""Training objectives of the parts of a small SeamlessM4T."""
