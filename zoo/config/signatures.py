@@ -19,8 +19,14 @@ from zoo.errors import ZooError, check_choice
 TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 OWN_PACKAGES = ("zoo", "lightning")  # their classes may be created without being named by a user
+OPTIMIZERS = "torch.optim."  # begins the path of a class that conf/optimizer may name
 FUNCTION_BY_NAME = "pkgutil.resolve_name"  # target of a node that stands for a function
 CONVERSIONS = ("none", "partial", "object", "all")
+MOVED = {  # keys of earlier versions, and what replaces them
+    "training.weight_decay": "optimizer.weight_decay",
+    "training.betas": "optimizer.betas",
+    "training.epsilon": "optimizer.eps",
+}
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
 
@@ -35,6 +41,13 @@ class Argument:
 
     default: Any
     hint: Any
+
+
+def moved_key(key: str) -> ZooError | None:
+    """Return the error for a key that another key replaces; None for any other key."""
+    if key not in MOVED:
+        return None
+    return ZooError(f"{key} is {MOVED[key]} now, a key of the group optimizer; set that instead.")
 
 
 def located(target: str, *, where: str = "") -> Any:
@@ -61,7 +74,7 @@ def located(target: str, *, where: str = "") -> Any:
 def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: str) -> None:
     """Check that the target of a node may be called.
 
-    Allowed are classes of the zoo and of Lightning, the functions that the zoo's configurations
+    Allowed are classes of the zoo and of Lightning, PyTorch's optimizers, the functions that the zoo's configurations
     name, and everything in packages that the user names.
 
     Args:
@@ -78,6 +91,11 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
     package = str(target).partition(".")[0]
     if package in trusted:
         return  # a user's own line or file names it; see zoo.config.records for other files
+    if str(target).startswith(OPTIMIZERS):
+        # torch.optim.optimizer.defaultdict is a class that a module imports from elsewhere
+        found = located(target, where=where)
+        if isinstance(found, type) and found.__module__.startswith(OPTIMIZERS):
+            return
     if package not in OWN_PACKAGES:
         raise ZooError(
             f"{key} is {target!r}, of a package that neither the zoo nor the command names; "
@@ -185,6 +203,8 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
     instance = argument.default if part and argument else None
     values = dict(given)
     for name in parameters.keys() - given.keys():
+        if node.get("_partial_") and parameters[name].default == REQUIRED:
+            continue  # whoever calls the partial function adds it
         with suppress(TypeError):  # a default that no configuration can contain is left out
             values[name] = as_plain(getattr(instance, name, parameters[name].default))
     ordered = {name: values[name] for name in parameters if name in values}
