@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch.strategies import DeepSpeedStrategy
 from torch import Tensor, nn
 from torch.optim import AdamW, Muon
 
 from tests.training import tiny
 from zoo.config import compose
 from zoo.errors import ZooError
+from zoo.training.fsdp2 import FSDP2
 from zoo.training.muon import MuonAdamW, mark_tables
 from zoo.training.optimizer import ADAMW, OptimizerFactory, check_optimizer, create_optimizer
 from zoo.training.recipe import build_training
@@ -132,10 +132,10 @@ def test_muon_has_the_matrices_and_adamw_all_other_weights() -> None:
         assert torch.equal(found, wanted)
 
 
-def test_muon_is_refused_where_matrices_are_flattened() -> None:
-    strategy = DeepSpeedStrategy.__new__(DeepSpeedStrategy)
+def test_muon_is_refused_where_matrices_are_divided() -> None:
+    strategy = FSDP2()
     check_optimizer(chosen(), strategy)
-    with pytest.raises(ZooError, match=r"optimizer=muon needs whole matrices.*strategy=fsdp2"):
+    with pytest.raises(ZooError, match=r"optimizer=muon needs whole matrices.*strategy=auto"):
         check_optimizer(chosen("optimizer=muon"), strategy)
 
 

@@ -74,8 +74,8 @@ def located(target: str, *, where: str = "") -> Any:
 def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: str) -> None:
     """Check that the target of a node may be called.
 
-    Allowed are classes of the zoo and of Lightning, PyTorch's optimizers, the functions that the zoo's configurations
-    name, and everything in packages that the user names.
+    Allowed are classes of the zoo and of Lightning, PyTorch's optimizers, the functions that the
+    zoo's configurations name, and everything in packages that the user names.
 
     Args:
         node: plain values of the node.

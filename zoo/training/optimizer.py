@@ -1,11 +1,11 @@
 """The optimizer of a training: what a configuration names, and groups of weights that rest."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
-from lightning.pytorch.strategies import DeepSpeedStrategy, Strategy
+from lightning.pytorch.strategies import Strategy
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
@@ -13,6 +13,7 @@ from zoo.config.mistakes import one_line
 from zoo.config.signatures import path_of
 from zoo.errors import ZooError
 from zoo.training.muon import MuonAdamW
+from zoo.training.sharding import ShardedStrategy
 
 # Creates an optimizer from groups of weights, at a learning rate of 1.
 OptimizerFactory = Callable[..., Optimizer]
@@ -45,10 +46,10 @@ def create_optimizer(
             f"optimizer._target_ creates a {type(optimizer).__name__}, which is no "
             "torch.optim.Optimizer."
         )
-    if isinstance(optimizer, MuonAdamW) and isinstance(strategy, DeepSpeedStrategy):
+    if isinstance(optimizer, MuonAdamW) and isinstance(strategy, ShardedStrategy):
         raise ZooError(
-            "optimizer=muon needs whole matrices, which strategy=deepspeed_... flattens; choose "
-            "strategy=fsdp2 or strategy=auto."
+            "optimizer=muon needs whole matrices, which strategy=fsdp2... and "
+            "strategy=deepspeed_... divide among the ranks; choose strategy=auto."
         )
     optimizer.__class__ = resting(type(optimizer))
     return optimizer
@@ -72,7 +73,7 @@ class Resting(Optimizer):
     """
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the groups with a learning rate above 0.
 
         Args:
@@ -93,7 +94,6 @@ class Resting(Optimizer):
         return loss
 
 
-@cache
 def resting(kind: type[Optimizer]) -> type[Optimizer]:
     """Return a class of optimizers, under its own name, whose groups rest."""
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}

@@ -1,11 +1,8 @@
 """The training that a configuration describes: its settings and its optimizer."""
 
-import copy
 from dataclasses import replace
 
-from omegaconf import open_dict
-
-from zoo.config import Config, build
+from zoo.config import Config, build, take_value
 from zoo.errors import ZooError
 from zoo.training.optimizer import OptimizerFactory, check_optimizer
 from zoo.training.settings import TrainingSettings
@@ -19,14 +16,12 @@ def build_training(cfg: Config) -> tuple[TrainingSettings, OptimizerFactory]:
     Raises:
         ZooError: A value of ``training`` or ``optimizer`` is wrong.
     """
-    cfg = copy.deepcopy(cfg)
     if not cfg.optimizer.get("_partial_"):
         raise ZooError(
             "optimizer needs _partial_: true in its YAML file, because the training adds the "
             "weights."
         )
-    with open_dict(cfg):
-        rate = cfg.optimizer.pop("lr", None)
+    cfg, rate = take_value(cfg, "optimizer", "lr")
     settings: TrainingSettings = build(cfg.training)
     optimizer: OptimizerFactory = build(cfg.optimizer)
     check_optimizer(optimizer)
