@@ -141,6 +141,13 @@ STRATEGIES = (
     "fsdp2",
     "fsdp2_offload",
 )
+OPTIMIZERS = (  # tests/training/test_optimizer.py trains with them
+    "adam",
+    "adamw",
+    "adamw_streamuni",
+    "muon",
+    "sgd",
+)
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is no node of its own
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",
@@ -206,6 +213,7 @@ def test_every_file_is_one_of_those_tested_here() -> None:
     }
     expected |= {f"strategy/{name}.yaml" for name in STRATEGIES} | set(SWEEPS)
     expected |= {f"metric/{name}.yaml" for name in METRICS}
+    expected |= {f"optimizer/{name}.yaml" for name in OPTIMIZERS}
     expected |= {f"size/{name}.yaml" for name in SIZES}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
         APART

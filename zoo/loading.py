@@ -98,7 +98,9 @@ def training_plan(experiment: str, **overrides: Any) -> TrainingPlan:
         ZooError: There is no such experiment, or an override is wrong.
     """
     from zoo.training.module import Training
+    from zoo.training.recipe import build_training
 
     given = [f"{name}={override_value(value)}" for name, value in overrides.items()]
     cfg = compose("train", [f"experiment={experiment}", *given])
-    return Training(build(cfg.training), seed=cfg.seed)
+    settings, optimizer = build_training(cfg)
+    return Training(settings, optimizer=optimizer, seed=cfg.seed)

@@ -117,9 +117,9 @@ def test_the_experiment_has_the_settings_of_table_3() -> None:
     cfg = compose("train", ["experiment=streamuni_phi4"])
     settings = build(cfg.training)
     (stage,) = settings.curriculum.stages
-    assert (stage.examples, stage.learning_rate, settings.weight_decay) == (32, 4e-5, 0.01)
+    assert (stage.examples, stage.learning_rate, cfg.optimizer.weight_decay) == (32, 4e-5, 0.01)
     assert [stage.factor(step) for step in (49, 1000, 3099)] == [1, 1, 1]  # constant once warm
-    assert (list(settings.betas), settings.epsilon) == ([0.9, 0.95], 1e-7)
+    assert (list(cfg.optimizer.betas), cfg.optimizer.eps) == ([0.9, 0.95], 1e-7)
     sampling = settings.sampling(stage)
     assert (sampling.mixture["streaming"], sampling.mixture["non_streaming"]) == (0.5, 0.5)
     assert sampling.hours == {"streaming": 50, "non_streaming": 50}

@@ -15,8 +15,9 @@ from zoo.errors import ZooError
 from zoo.training.batches import schedules
 from zoo.training.estimate import Distribution, Parts, StageEstimate, distribution, estimate
 from zoo.training.estimate_job import durations
-from zoo.training.optimizer import RestingAdamW
+from zoo.training.optimizer import ADAMW
 from zoo.training.preparation import make_samplers
+from zoo.training.recipe import build_training
 from zoo.training.settings import TrainingSettings
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / "infinisst_minitalks_en-de"
@@ -67,7 +68,7 @@ def measured(*overrides: str) -> dict[str, float]:
         )
         batch = objective.batch(examples)
         trained = [p for p in (*backbone.parameters(), *objective.parameters()) if p.requires_grad]
-        optimizer = RestingAdamW(trained)
+        optimizer = ADAMW(trained)
         objective.losses(backbone, batch)["loss"].backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -110,6 +111,25 @@ def test_recomputed_activations_are_not_kept_in_mixed_precision() -> None:
     )
     assert recomputed.memory.rest < 0.7 * kept.memory.rest
     assert recomputed.operations > 1.2 * kept.operations
+
+
+@pytest.mark.parametrize(
+    ("override", "states"),
+    [("adamw", 2.0), ("sgd", 1.0), ("sgd optimizer.momentum=0", 0.0), ("muon", 1.0)],
+)
+def test_the_states_are_those_of_the_optimizer(override: str, states: float) -> None:
+    cfg, talks, settings = configuration(*f"optimizer={override}".split())
+    _, optimizer = build_training(cfg)
+    for method in ("single", "fsdp2"):
+        given = Distribution(method=method)
+        for stage in estimate(build(cfg.system), talks, settings, given, optimizer=optimizer):
+            numbers = stage.memory.gradients / 4
+            # of Muon, only embeddings and vectors have two moments
+            assert stage.memory.optimizer / 4 / numbers == pytest.approx(
+                states, rel=0.4 if override == "muon" else 0
+            )
+            if stage.stage == "recognition":
+                break
 
 
 def test_work_is_counted_over_all_devices() -> None:

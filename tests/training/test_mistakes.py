@@ -39,8 +39,6 @@ SETTINGS = {
         "Stage 'recognition' has ExcerptConfig as its sampling, but its objective frame_labels "
         "takes RobustSegmentConfig."
     ),
-    "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
-    "training.epsilon=0": "training needs epsilon above 0, not 0",
     "training.log_every_steps=0": "training needs log_every_steps of at least 1, not 0.",
 }
 EXCERPTS = {

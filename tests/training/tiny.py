@@ -25,6 +25,7 @@ from zoo.objectives.base import Objective
 from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Curriculum, Stage
+from zoo.training.optimizer import ADAMW, OptimizerFactory
 from zoo.training.run import fit
 from zoo.training.settings import TrainingSettings
 from zoo.types import Capability
@@ -145,6 +146,7 @@ def train(
     resume: bool = False,
     dropout: float = 0.0,
     drawn: int = 0,
+    optimizer: OptimizerFactory = ADAMW,
     **options: Any,
 ) -> StreamingSystem:
     """Train from ``folder/pretrained``, or go on with a training, and return the system."""
@@ -186,6 +188,7 @@ def train(
         folder=folder,
         seed=0,
         device=torch.device("cpu"),
+        optimizer=optimizer,
         callbacks=[Record(folder / "steps.jsonl")],
         resume=last(folder) if resume else None,
     )

@@ -31,6 +31,12 @@ class DevelopmentEvaluation(StreamingEvaluation):
     weights, every rank gathers all weights for the evaluation; if they do not fit into its memory,
     there is no evaluation.
 
+    This is not Lightning's validation loop, because that loop runs after the hook in which
+    ``ModelCheckpoint`` saves ``last.ckpt``: the file would lack the score and the ranking of its
+    step, and Lightning does not repeat the validation of a run that is killed in it and resumed.
+    (It also validates after a multiple of batches only, not from a first step on or after the last
+    step. In a script, where ``StreamingEvaluation`` is a callback, it is Lightning's loop.)
+
     Args:
         talks: Development talks.
         loss: Loss of the development talks.

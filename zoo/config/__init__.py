@@ -13,7 +13,7 @@ from zoo.config.job import (
     run_folder,
     search_arguments,
 )
-from zoo.config.parts import arguments_of, build, check_values, target_of
+from zoo.config.parts import arguments_of, build, check_values, take_value, target_of
 from zoo.config.sources import CONF, plain
 from zoo.errors import BAD_INPUT
 
@@ -37,5 +37,6 @@ __all__ = [
     "run_composed",
     "run_folder",
     "search_arguments",
+    "take_value",
     "target_of",
 ]

@@ -22,6 +22,7 @@ from zoo.config.signatures import (
     check_flags,
     hints_of,
     located,
+    moved_key,
 )
 from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
 from zoo.hints import INSTALLED
@@ -113,7 +114,7 @@ def check_arguments(
 
     for name, value in values.items():
         if name not in parameters and not takes_all:
-            raise unknown_choice(
+            raise moved_key(f"{where}{name}") or unknown_choice(
                 "key", f"{where}{name}", [f"{where}{parameter}" for parameter in parameters]
             )
         if value == REQUIRED:
@@ -162,6 +163,12 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(fits(item, inner[1]) for item in value.values())
+    if origin is tuple and Ellipsis not in inner:
+        return (
+            isinstance(value, list)
+            and len(value) == len(inner)
+            and all(fits(item, kind) for item, kind in zip(value, inner, strict=True))
+        )
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return isinstance(value, list) and all(fits(item, inner[0]) for item in value)
     if isinstance(value, Mapping) and isinstance(hint, type):
@@ -183,6 +190,8 @@ def described(hint: Any) -> str:
         return " or ".join(described(choice) for choice in inner)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping"
+    if origin is tuple and Ellipsis not in inner:
+        return f"a list ({', '.join(described(kind) for kind in inner)})"
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return f"a list ({described(inner[0])} each)"
     if isinstance(hint, type) and is_dataclass(hint):

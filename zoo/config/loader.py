@@ -32,6 +32,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from zoo.config.outlines import outline
 from zoo.config.signatures import (
     INSTANTIATE_KEYS,
+    OPTIMIZERS,
     OWN_PACKAGES,
     TARGET,
     Argument,
@@ -425,8 +426,9 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
 
 def named_packages(text: str) -> set[str]:
     """Return the packages, besides the zoo, of the targets in an override or a YAML file."""
-    packages = re.findall(rf"{TARGET}['\"]?\s*[:=]\s*['\"]?(\w+)", text)
-    return {package for package in packages if package not in OWN_PACKAGES}
+    targets = re.findall(rf"{TARGET}['\"]?\s*[:=]\s*['\"]?([\w.]+)", text)
+    packages = {target.partition(".")[0] for target in targets if not target.startswith(OPTIMIZERS)}
+    return packages.difference(OWN_PACKAGES)
 
 
 def _root(override: Override) -> str:

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config.loader import SEARCH_PATH, keys_beside
-from zoo.config.signatures import INSTANTIATE_KEYS
+from zoo.config.signatures import INSTANTIATE_KEYS, moved_key
 from zoo.config.sources import Folders, composed, job_loader
 from zoo.errors import ZooError, unknown_choice
 
@@ -92,6 +92,8 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folders: Fold
     Returns:
         The sentence; empty if the key exists.
     """
+    if moved := moved_key(key):
+        return str(moved)
     group, _, subkey = key.partition(".")
     found, search = job_loader(folders)
     search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]

@@ -1,10 +1,11 @@
 """From a configuration node to the object that it describes."""
 
+import copy
 from typing import Any
 
 from hydra.errors import HydraException
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.config.arguments import check_part
 from zoo.config.mistakes import causes, one_line
@@ -44,6 +45,19 @@ def _create(node: DictConfig, *, partial: bool = False) -> Any:
                     f"{one_line(cause).rstrip('.')} (in the configuration of {name!r})."
                 ) from error
         raise
+
+
+def take_value(cfg: DictConfig, part: str, name: str) -> tuple[DictConfig, Any]:
+    """Return a configuration without a value of one of its parts, and the value, null if absent.
+
+    Args:
+        cfg: whole configuration, which is not changed.
+        part: top-level key.
+        name: key of the value in the part.
+    """
+    rest = copy.deepcopy(cfg)
+    with open_dict(rest):
+        return rest, rest[part].pop(name, None)
 
 
 def check_values(node: DictConfig) -> None:

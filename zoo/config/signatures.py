@@ -22,8 +22,14 @@ TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 RECIPES = "recipes"  # folder beside zoo/ in the repository: trainings that no wheel contains
 OWN_PACKAGES = ("zoo", "lightning", RECIPES)  # may be created without being named by a user
+OPTIMIZERS = "torch.optim."  # begins the path of a class that conf/optimizer may name
 FUNCTION_BY_NAME = "pkgutil.resolve_name"  # target of a node that stands for a function
 CONVERSIONS = ("none", "partial", "object", "all")
+MOVED = {  # keys of earlier versions, and what replaces them
+    "training.weight_decay": "optimizer.weight_decay",
+    "training.betas": "optimizer.betas",
+    "training.epsilon": "optimizer.eps",
+}
 _default_functions: set[str] = set()  # functions that are defaults of arguments, by name
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
@@ -39,6 +45,13 @@ class Argument:
 
     default: Any
     hint: Any
+
+
+def moved_key(key: str) -> ZooError | None:
+    """Return the error for a key that another key replaces; None for any other key."""
+    if key not in MOVED:
+        return None
+    return ZooError(f"{key} is {MOVED[key]} now, a key of the group optimizer; set that instead.")
 
 
 def located(target: str, *, where: str = "") -> Any:
@@ -85,9 +98,10 @@ def check_recipe(target: str, *, where: str = "") -> None:
 def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: str) -> None:
     """Check that the target of a node may be called.
 
-    Allowed are classes and functions of the zoo and of Lightning, and everything in packages that
-    the user names. A function that is a value (``FUNCTION_BY_NAME``) is called without arguments
-    later; of the zoo's functions, only the defaults of arguments may be such values.
+    Allowed are classes and functions of the zoo and of Lightning, PyTorch's optimizers, and
+    everything in packages that the user names. A function that is a value (``FUNCTION_BY_NAME``) is
+    called without arguments later; of the zoo's functions, only the defaults of arguments may be
+    such values.
 
     Args:
         node: plain values of the node.
@@ -103,6 +117,11 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
     package = str(target).partition(".")[0]
     if package in trusted:
         return  # a user's own line or file names it; see zoo.config.records for other files
+    if str(target).startswith(OPTIMIZERS):
+        # torch.optim.optimizer.defaultdict is a class that a module imports from elsewhere
+        found = located(target, where=where)
+        if isinstance(found, type) and found.__module__.startswith(OPTIMIZERS):
+            return
     if package not in OWN_PACKAGES:
         raise ZooError(
             f"{key} is {target!r}, of a package that neither the zoo nor the command names; "
@@ -214,6 +233,8 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
     instance = argument.default if part and argument else None
     values = dict(given)
     for name in parameters.keys() - given.keys():
+        if node.get("_partial_") and parameters[name].default == REQUIRED:
+            continue  # whoever calls the partial function adds it
         with suppress(TypeError):  # a default that no configuration can contain is left out
             values[name] = as_plain(getattr(instance, name, parameters[name].default))
     ordered = {name: values[name] for name in parameters if name in values}

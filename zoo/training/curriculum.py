@@ -198,6 +198,10 @@ class Curriculum:
             stages[stage.name] = stage
         return Curriculum(stages)
 
+    def at_rate(self, learning_rate: float) -> "Curriculum":
+        """Return the curriculum with the same peak learning rate in all stages."""
+        return Curriculum({s.name: replace(s, learning_rate=learning_rate) for s in self.stages})
+
     @property
     def steps(self) -> int:
         """Number of optimizer steps of all stages together."""

@@ -20,7 +20,8 @@ from zoo.trainer import count_ranks
 from zoo.training.batches import schedules
 from zoo.training.curriculum import Stage
 from zoo.training.fsdp2 import repeated_layers
-from zoo.training.optimizer import RestingAdamW
+from zoo.training.muon import mark_tables
+from zoo.training.optimizer import ADAMW, OptimizerFactory, create_optimizer
 from zoo.training.precision import widen
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Schedule
@@ -30,7 +31,6 @@ from zoo.types import Seconds
 
 SEARCHED = 200  # steps among which the largest batch is searched
 COUNTED = 8  # steps whose tokens are counted
-MOMENTS = 8  # bytes of the two moments of AdamW per trained number
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
 UNDIVIDED = ("single", "ddp")  # methods with which each device has all gradients
@@ -69,7 +69,8 @@ class Parts:
     Attributes:
         weights: Weights.
         gradients: Gradients at the end of a step.
-        optimizer: Moments of AdamW, and the float32 copies of the weights under ZeRO.
+        optimizer: States of the optimizer, such as the two moments of AdamW, and the float32
+            copies of the weights under ZeRO.
         rest: What is above these at the peak: activations, gathered weights, buffers.
         main: Main memory of what is offloaded.
     """
@@ -113,6 +114,7 @@ def estimate(
     settings: TrainingSettings,
     distribution: Distribution,
     *,
+    optimizer: OptimizerFactory = ADAMW,
     seed: int = 0,
 ) -> Iterator[StageEstimate]:
     """Estimate the stages of a training one after the other.
@@ -125,6 +127,7 @@ def estimate(
         talks: Training talks.
         settings: Settings of the training.
         distribution: Devices and strategy.
+        optimizer: Creates the optimizer.
         seed: Seed of the examples.
 
     Raises:
@@ -136,7 +139,7 @@ def estimate(
     settings = settings.counted(samplers, batches=distribution.parts, seed=seed)
     by_stage = schedules(samplers, settings.curriculum, seed=seed, parts=distribution.parts)
     shapes = ShapesOnly()
-    run = _Run(system, distribution, shapes)
+    run = _Run(system, distribution, shapes, optimizer)
     with shapes:
         with without_weights():
             system.load()
@@ -146,6 +149,7 @@ def estimate(
         if not distribution.method.startswith("zero"):
             widen(_trained(system, settings))
         system.train()
+    mark_tables(system)
     for stage in settings.stages():
         objective = settings.objectives[stage.objective]
         try:
@@ -176,15 +180,21 @@ class _Run:
         system: System without weights.
         distribution: Devices and strategy.
         shapes: The mode that counts the memory.
+        optimizer: Creates the optimizer.
     """
 
     def __init__(
-        self, system: StreamingSystem, distribution: Distribution, shapes: ShapesOnly
+        self,
+        system: StreamingSystem,
+        distribution: Distribution,
+        shapes: ShapesOnly,
+        optimizer: OptimizerFactory,
     ) -> None:
         self._system = system
         self._distribution = distribution
         self._shapes = shapes
-        self._updated: set[nn.Parameter] = set()  # parameters with optimizer states
+        self._optimizer = optimizer
+        self._states: dict[nn.Parameter, int] = {}  # bytes of the optimizer's states so far
 
     def stage(self, stage: Stage, objective: Objective, schedule: Schedule) -> StageEstimate:
         """Estimate a stage."""
@@ -192,7 +202,7 @@ class _Run:
         backbone.trainable(stage.trains)
         objective.requires_grad_(True)
         trained = [p for p in (*backbone.parameters(), *objective.parameters()) if p.requires_grad]
-        self._updated |= set(trained)
+        self._states |= self._optimizer_states(trained)
 
         steps = range(min(stage.steps, SEARCHED))
         largest = max((schedule.examples(step, 0) for step in steps), key=_padded_seconds)
@@ -227,7 +237,7 @@ class _Run:
         divided = self._distribution.method not in UNDIVIDED
         batch = self._batch(objective, examples)
         half = self._distribution.precision == "bf16-mixed"
-        optimizer = RestingAdamW(trained)
+        optimizer = create_optimizer(self._optimizer, [{"params": trained}])
         with self._shapes, AsOnGPU(half=half), META:
             before = memory.now - _batch_bytes(batch)
             dropped = trained if divided else ()
@@ -248,6 +258,23 @@ class _Run:
             optimizer.zero_grad()
         return peak, counter.get_total_flops()
 
+    def _optimizer_states(self, trained: Sequence[nn.Parameter]) -> dict[nn.Parameter, int]:
+        """Return the bytes of the states that the optimizer keeps of each parameter."""
+        optimizer = create_optimizer(self._optimizer, [{"params": trained}])
+        with self._shapes, AsOnGPU(half=False), META:
+            for parameter in trained:
+                parameter.grad = torch.empty_like(parameter)
+            optimizer.step()
+            optimizer.zero_grad()
+        return {
+            parameter: sum(
+                value.nbytes
+                for name, value in optimizer.state[parameter].items()
+                if isinstance(value, Tensor) and name != "step"  # a count in main memory
+            )
+            for parameter in trained
+        }
+
     def _batch(self, objective: Objective, examples: Sequence[Example]) -> Any:
         """Collate examples; features of audio are computed by shape."""
         with self._shapes, AsOnGPU(half=False), META:
@@ -262,9 +289,9 @@ class _Run:
         """
         method, devices = self._distribution.method, self._distribution.devices
         weights, gradients = _bytes(self._system.backbone.parameters()), _bytes(trained)
-        moments = MOMENTS * sum(p.numel() for p in self._updated)
+        moments = sum(self._states.values())
         if method in UNDIVIDED:
-            earlier = moments - MOMENTS * sum(p.numel() for p in trained)
+            earlier = moments - sum(self._states[p] for p in trained)
             buckets = gradients if method == "ddp" else 0
             rest = peak - gradients - (moments - earlier) + buckets
             return Parts(weights, gradients, moments, max(0, rest))

@@ -11,6 +11,7 @@ from rich.table import Table
 from zoo.config import Config, build, plain
 from zoo.data.talks import Talk
 from zoo.training.estimate import Distribution, StageEstimate, distribution, estimate
+from zoo.training.optimizer import OptimizerFactory
 from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, train_tokenizer
 
@@ -22,13 +23,19 @@ GPUS = {"RTX A6000": 155e12, "A100": 312e12, "L40S": 362e12, "H100": 989e12}
 SLOWER = 0.5  # of arithmetic in TensorFloat-32
 
 
-def print_estimate(cfg: Config, talks: Sequence[Talk], settings: TrainingSettings) -> None:
+def print_estimate(
+    cfg: Config,
+    talks: Sequence[Talk],
+    settings: TrainingSettings,
+    optimizer: OptimizerFactory,
+) -> None:
     """Estimate the training of a configuration and print it; no file is written.
 
     Args:
         cfg: Configuration of the training.
         talks: Training talks.
         settings: Settings of the training.
+        optimizer: Creates the optimizer.
 
     Raises:
         ZooError: The talks or the backbone lack data or parts that a stage needs, or a
@@ -43,7 +50,9 @@ def print_estimate(cfg: Config, talks: Sequence[Talk], settings: TrainingSetting
             cfg.backbone.tokenizer = str(place)
         stages = list(
             track(
-                estimate(build(cfg.system), talks, settings, given, seed=cfg.seed),
+                estimate(
+                    build(cfg.system), talks, settings, given, optimizer=optimizer, seed=cfg.seed
+                ),
                 description="estimating",
                 total=len(settings.stages()),
                 transient=True,

@@ -38,8 +38,8 @@ from zoo.tracking.run import Run, check_unused, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
+from zoo.training.recipe import build_training
 from zoo.training.run import fit, last_checkpoint
-from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
@@ -56,8 +56,9 @@ REPEATED_PREFIXES = (
 LAST_EXPORT = "export"  # folder of the last weights in a run folder
 BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
 OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
-# Keys of the configuration whose values a resumed run must not change.
-FIXED_KEYS = ("backbone", "data", "source_language", "target_language", "seed")
+# Keys of the configuration whose values a resumed run must not change, and exceptions below them.
+FIXED_KEYS = ("backbone", "data", "optimizer", "source_language", "target_language", "seed")
+MAY_DIFFER = ("backbone.tokenizer", "optimizer.lr")
 
 
 def train(cfg: Config) -> float | None:
@@ -77,11 +78,11 @@ def train(cfg: Config) -> float | None:
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
         # the tokenizer may be in the run folder, which may have moved
-        check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=["backbone.tokenizer"])
+        check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=MAY_DIFFER)
     elif not cfg.estimate:
         check_unused(run_folder(), kind="train")
 
-    settings: TrainingSettings = build(cfg.training)
+    settings, optimizer = build_training(cfg)
     if cfg.optimized_metric is not None:
         settings.check_ranked()
     corpus: Corpus = build(cfg.data)
@@ -90,7 +91,7 @@ def train(cfg: Config) -> float | None:
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     _check(talks, dev, direction)
     if cfg.estimate:
-        print_estimate(cfg, talks, settings)
+        print_estimate(cfg, talks, settings, optimizer)
         return None
     run = claim_folder(resume)
     if needs_tokenizer(cfg, settings):
@@ -108,6 +109,7 @@ def train(cfg: Config) -> float | None:
             folder=run.folder,
             seed=cfg.seed,
             device=device,
+            optimizer=optimizer,
             loggers=tracker.loggers(),
             callbacks=[RunIdentity(run), *callbacks],
             resume=checkpoint,

@@ -20,7 +20,15 @@ from zoo.systems.plan import TrainingPlan
 from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.optimizer import RestingAdamW
+from zoo.training.muon import mark_tables
+from zoo.training.optimizer import (
+    ADAMW,
+    OPTIMIZER,
+    OptimizerFactory,
+    check_optimizer,
+    check_same_optimizer,
+    create_optimizer,
+)
 from zoo.training.precision import check_precision, keeps_float32_copies, widen
 from zoo.training.preparation import make_samplers, prepare
 from zoo.training.settings import TrainingSettings
@@ -35,13 +43,22 @@ class Training(TrainingPlan):
 
     Args:
         settings: Settings of the training.
+        optimizer: Creates the optimizer.
         seed: Seed of the examples.
     """
 
-    def __init__(self, settings: TrainingSettings, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        *,
+        optimizer: OptimizerFactory = ADAMW,
+        seed: int = 0,
+    ) -> None:
         super().__init__()
         self.settings = settings
         self.objectives = nn.ModuleDict(dict(settings.objectives))
+        self._optimizer = optimizer
+        self._optimizer_path = check_optimizer(optimizer)
         self._seed = seed
         self._samplers: Mapping[str, Sampler] | None = None  # by stage; None before ``setup``
         self._restored: Restored | None = None  # parameters that checkpoints leave out
@@ -123,20 +140,22 @@ class Training(TrainingPlan):
             system.strict_loading = False  # names are checked by ``check_checkpoint``
 
     def complete_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
-        """Add the checksums of left-out parameters and the number of batches per step."""
+        """Add the checksums of left-out parameters, batches per step and the optimizer's class."""
         assert self._restored is not None
         checkpoint[RESTORED] = self._restored.checksums
         checkpoint[PARTS] = system.trainer.accumulate_grad_batches
+        checkpoint[OPTIMIZER] = self._optimizer_path
 
     def check_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
         """Check the parameters of a checkpoint and count its batches as this training does.
 
         Raises:
-            ZooError: The checkpoint has other parameters, or leaves out parameters that no
-                checkpoint of the configuration restores with the same values.
+            ZooError: The checkpoint has other parameters, leaves out parameters that no checkpoint
+                of the configuration restores with the same values, or is of another optimizer.
         """
         assert self._restored is not None
         self._restored.check(checkpoint)
+        check_same_optimizer(self._optimizer_path, checkpoint)
         count_batches_again(checkpoint, system.trainer.accumulate_grad_batches)
 
     def _group_parameters(
@@ -160,20 +179,16 @@ class Training(TrainingPlan):
         return groups
 
     def optimizers(self, system: StreamingSystem) -> OptimizerLRSchedulerConfig:
-        """Return AdamW with one group per set of stages.
+        """Return the optimizer with one group per set of stages, which it may divide further.
 
         A group has the learning rate of the current stage if that stage trains it, otherwise 0.
         """
+        mark_tables(system)
         groups = [{"params": parameters} for parameters in self._groups.values()]
-        # LambdaLR multiplies by the rates of _rate_of, so the rate of the optimizer is 1
-        optimizer = RestingAdamW(
-            groups,
-            lr=1.0,
-            betas=(self.settings.betas[0], self.settings.betas[1]),
-            eps=self.settings.epsilon,
-            weight_decay=self.settings.weight_decay,
-        )
-        schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
+        optimizer = create_optimizer(self._optimizer, groups, system.trainer.strategy)
+        stages_of = {p: stages for stages, weights in self._groups.items() for p in weights}
+        rates = [self._rate_of(stages_of[group["params"][0]]) for group in optimizer.param_groups]
+        schedule = LambdaLR(optimizer, rates)
         return {
             "optimizer": optimizer,
             "lr_scheduler": LRSchedulerConfigType(scheduler=schedule, interval="step"),

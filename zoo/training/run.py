@@ -20,6 +20,7 @@ from zoo.files import restore_folder
 from zoo.systems.base import StreamingSystem
 from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.module import Training
+from zoo.training.optimizer import ADAMW, OptimizerFactory, check_optimizer
 from zoo.training.preparation import development_samplers, encode, make_samplers
 from zoo.training.settings import TrainingSettings
 from zoo.training.sharding import ShardedStrategy, gather_for_export
@@ -42,6 +43,7 @@ def fit(
     folder: Path,
     seed: int,
     device: torch.device,
+    optimizer: OptimizerFactory = ADAMW,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
@@ -59,6 +61,7 @@ def fit(
         folder: Run folder.
         seed: Seed of all random number generators.
         device: Device on which talks are encoded before the first step.
+        optimizer: Creates the optimizer.
         loggers: Lightning loggers of losses and scores.
         callbacks: Further Lightning callbacks.
         resume: Checkpoint to resume from. None starts a new training.
@@ -67,8 +70,9 @@ def fit(
         Development BLEU of the best checkpoints by path, best first.
 
     Raises:
-        ZooError: The talks or the backbone lack data or parts that a stage needs, the Trainer
-            refuses an option, or ``examples`` cannot be divided among the batches of a step.
+        ZooError: The talks or the backbone lack data or parts that a stage needs, the Trainer or
+            the optimizer refuses an option, or ``examples`` cannot be divided among the batches of
+            a step.
     """
     system.synthesizer = None
     lightning.seed_everything(seed, workers=True)
@@ -94,7 +98,8 @@ def fit(
         callbacks=callbacks,
     )
     check_averaging(trainer)
-    system.training_plan = Training(settings, seed=seed)
+    check_optimizer(optimizer, trainer.strategy)
+    system.training_plan = Training(settings, optimizer=optimizer, seed=seed)
     system.training_plan.setup(system, talks, device, samplers=samplers)
     encode(system, settings, dev_samplers, device)
     checkpoint = None if resume is None else str(resume)

@@ -1,6 +1,6 @@
 """Settings of a training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from zoo.data.sampling import Sampler, Sampling
@@ -12,16 +12,13 @@ from zoo.training.schedule import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Settings of a training: curriculum, optimizer, data, evaluation and checkpoints.
+    """Settings of a training: curriculum, data, evaluation and checkpoints.
 
     All steps are optimizer steps.
 
     Attributes:
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
-        weight_decay: Weight decay of AdamW.
-        betas: The two beta coefficients of AdamW.
-        epsilon: Term of AdamW that is added to the denominator.
         train_split: Split of the corpus to train on.
         train_talks: Number of training talks. None uses all talks of the split.
         dev_split: Split of the corpus that is streamed to rank the checkpoints.
@@ -39,9 +36,6 @@ class TrainingSettings:
 
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
-    weight_decay: float = 0.01
-    betas: Sequence[float] = (0.9, 0.98)
-    epsilon: float = 1e-8
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -60,18 +54,13 @@ class TrainingSettings:
 
         Raises:
             ZooError: A stage has an unknown objective, sampling options of another type than its
-                objective, or encoded audio although the encoder is trained; or ``betas``,
-                ``epsilon`` or an interval is out of range.
+                objective, or encoded audio although the encoder is trained; or an interval is out
+                of range.
         """
         for stage in self.curriculum.stages:
             check_choice(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
             self._check_sampling(stage)
         self._check_encoded()
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
-            raise ZooError(
-                f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}."
-            )
-        check_numbers("training", above=0, epsilon=self.epsilon)
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             check_numbers("training", least=1, **{name: getattr(self, name)})
 
