@@ -22,7 +22,7 @@ from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.module import Training
 from zoo.training.preparation import development_samplers, encode, make_samplers
 from zoo.training.settings import TrainingSettings
-from zoo.training.sharding import ShardedStrategy, gather_for_export
+from zoo.training.sharding import gather_for_export
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import batches_per_step, make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged, read_file
@@ -162,9 +162,6 @@ def _trainer(
         ],
         default_root_dir=str(folder),
     )
-
-    if isinstance(trainer.strategy, ShardedStrategy):
-        trainer.strategy.check_backbone(system.backbone)
     return trainer, best
 
 
