@@ -137,9 +137,11 @@ SWEEPS = (  # tests/test_sweeps.py runs them
 )
 STRATEGIES = (
     "auto",
-    *(f"deepspeed_stage_{stage}{offload}" for stage in (2, 3) for offload in ("", "_offload")),
-    "fsdp2",
-    "fsdp2_offload",
+    *(
+        f"{name}{offload}"
+        for name in ("deepspeed_stage_2", "fsdp2")
+        for offload in ("", "_offload")
+    ),
 )
 OPTIMIZERS = (  # tests/training/test_optimizer.py trains with them
     "adam",
@@ -266,9 +268,7 @@ def test_a_strategy_is_the_trainer_s(strategy: str) -> None:
     elif is_zero:
         assert isinstance(chosen, ZeRO)
         zero = chosen.config["zero_optimization"]
-        stage, offload = int(strategy.split("_")[2]), strategy.endswith("offload")
-        assert (zero["stage"], "offload_optimizer" in zero) == (stage, offload)
-        assert ("offload_param" in zero) == (offload and stage == 3)
+        assert (zero["stage"], "offload_optimizer" in zero) == (2, strategy.endswith("offload"))
     else:
         assert isinstance(chosen, FSDP2)
         assert chosen.offload == strategy.endswith("offload")

@@ -15,8 +15,6 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.backbones.fbk_conformer.convert a.pt out --config c.yaml": "error: c.yaml is missing",
     "zoo.backbones.infinisst.convert a.pt out": "error: There is no file a.pt;",
     "zoo.backbones.lst.convert a.pt out": "error: There is no file a.pt;",
-    "zoo.cache --limit abc": "error: --limit needs a size such as 500MB or 10GB, not 'abc'.",
-    "zoo.cache --unused abc": "error: --unused needs a time such as 12h, 30d or 4w, not 'abc'.",
     "zoo.data.minitalks.corpus --split nope": "invalid choice: 'nope' (choose from 'tst',",
     "zoo.data.minitalks.corpus --talks 0": "error: A corpus needs at least 1 talk, not 0.",
     "zoo.evaluation.alignment_heads system=infinisst": "error: InfiniSST has no alignment heads;",

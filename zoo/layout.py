@@ -16,6 +16,7 @@ MOST_BYTES = 2 * 2**30  # of float32 weights of a network; a larger one has no p
 Product = Callable[[Tensor], Tensor]
 
 
+# A protocol, because this module is below the backbones: a family's layers implement it.
 @runtime_checkable
 class Packable(Protocol):
     """A module that has matrix products besides those of linear layers."""

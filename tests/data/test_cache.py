@@ -4,13 +4,12 @@ import errno
 import fcntl
 import multiprocessing
 import multiprocessing.synchronize
-import os
 from pathlib import Path
 
 import pytest
 
 from zoo.data import cache
-from zoo.data.cache import is_intact, is_usable, locked, locked_now, seal
+from zoo.data.cache import is_intact, is_usable, locked, seal
 from zoo.errors import ZooError
 from zoo.files import append_line, write_text
 
@@ -58,12 +57,6 @@ def test_a_file_without_a_checksum_receives_one_unless_it_is_zeroed(tmp_path: Pa
         assert not is_intact(tmp_path / name)
     assert [name for name in files if is_usable(tmp_path / name)] == ["good"]
     assert is_intact(tmp_path / "good")
-
-
-def test_a_use_is_noted_in_the_folder(file: Path) -> None:
-    os.utime(file.parent, (0, 0))
-    assert is_intact(file)
-    assert file.parent.stat().st_mtime > 0
 
 
 def build(folder: Path, start: "multiprocessing.synchronize.Barrier") -> None:
@@ -115,14 +108,6 @@ def test_who_waited_for_a_folder_that_was_removed_makes_it_again(tmp_path: Path)
     assert (folder / "data.bin").read_text() == "made"
 
 
-def test_a_folder_in_use_is_not_locked(tmp_path: Path) -> None:
-    folder = tmp_path / "entry"
-    with locked(folder), locked_now(folder) as free:
-        assert not free
-    with locked_now(folder) as free:
-        assert free
-
-
 def test_a_file_system_without_locks_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +117,5 @@ def test_a_file_system_without_locks_is_a_sentence(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    for lock in (locked, locked_now):
-        with pytest.raises(ZooError, match=r"cannot lock files \(No locks available\)"):
-            lock(tmp_path).__enter__()
+    with pytest.raises(ZooError, match=r"cannot lock files \(No locks available\)"):
+        locked(tmp_path).__enter__()

@@ -131,6 +131,7 @@ class TokenizerCorpus:
         return "word" if len(units) > 1 else units.pop()
 
 
+# A protocol, because the contract imports no part of zoo/backbones/common (``static_steps``).
 @runtime_checkable
 class KeepsMemory(Protocol):
     """A part of a backbone that keeps memory from search to search."""
@@ -178,6 +179,13 @@ class Backbone(nn.Module, ABC):
 
     def load(self) -> None:
         """Create modules and read weights. Called once, by the system's ``configure_model``."""
+
+    def fit_features(self, samples: Iterable[Tensor]) -> None:
+        """Estimate the statistics that normalise features from waves of shape (n,) each.
+
+        Does nothing for a backbone without such statistics or with loaded ones.
+        """
+        return
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
@@ -332,20 +340,6 @@ class FrameEncoder(Protocol):
 
         Returns:
             Hidden states of the last layer and of a middle layer, each (batch, frames, hidden).
-        """
-
-
-@runtime_checkable
-class FeatureNormalising(Protocol):
-    """A backbone that normalises features with statistics estimated over audio.
-
-    A randomly initialised backbone estimates the statistics from training audio.
-    """
-
-    def fit_features(self, samples: Iterable[Tensor]) -> None:
-        """Estimate the statistics from waves of shape (n,) each.
-
-        If the loaded weights contain statistics, this method does nothing.
         """
 
 

@@ -7,12 +7,13 @@ import lightning
 from lightning.pytorch.callbacks import WeightAveraging
 
 from zoo.errors import ZooError
-from zoo.training.sharding import ShardedStrategy
+from zoo.training.fsdp2 import FSDP2
+from zoo.training.strategy import ZeRO
 
 
 def check_averaging(trainer: lightning.Trainer) -> None:
     """Raise ZooError if weights are averaged under a strategy that shares them among ranks."""
-    if _averages(trainer) and isinstance(trainer.strategy, ShardedStrategy):
+    if _averages(trainer) and isinstance(trainer.strategy, FSDP2 | ZeRO):
         raise ZooError(
             "The weights of strategy=fsdp2... and strategy=deepspeed_... cannot be averaged; "
             "remove the callback or choose strategy=auto."

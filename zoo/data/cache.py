@@ -1,15 +1,14 @@
-"""The cache folder for corpora, clips and encoded talks: locks, checksums and last uses.
+"""The cache folder for corpora, clips and encoded talks: locks and checksums.
 
 Each file ``NAME`` of the cache has its checksum in ``NAME.sha256``, in the format of the program
-``sha256sum``. A file that does not have its checksum is made again. ``python -m zoo.cache`` lists
-and removes what the folder holds.
+``sha256sum``. A file that does not have its checksum is made again.
 """
 
 import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -62,30 +61,12 @@ def locked(folder: Path) -> Iterator[None]:
                 logger.info("Another process is writing %s; waiting for it.", folder)
                 _lock(lock, fcntl.LOCK_EX)
             if _is_open(folder / LOCK, lock.fileno()):
-                with _unlocked_at_the_end(lock):
+                try:
                     yield
+                finally:  # also if a process that was forked has the file open
+                    fcntl.flock(lock, fcntl.LOCK_UN)
                 return
             # otherwise the folder was removed while this process waited
-
-
-@contextmanager
-def locked_now(folder: Path) -> Iterator[bool]:
-    """Lock an existing folder while the block runs, unless another process has locked it.
-
-    Yields:
-        Whether this process has locked it.
-
-    Raises:
-        ZooError: the file system of the folder cannot lock files.
-    """
-    with (folder / LOCK).open("w") as lock:
-        try:
-            _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            with _unlocked_at_the_end(lock):
-                yield True
 
 
 def _lock(lock: IO[str], operation: int) -> None:
@@ -106,15 +87,6 @@ def _lock(lock: IO[str], operation: int) -> None:
         ) from error
 
 
-@contextmanager
-def _unlocked_at_the_end(lock: IO[str]) -> Iterator[None]:
-    """Release a lock after the block, also if a process that was forked has the file open."""
-    try:
-        yield
-    finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)
-
-
 def _is_open(path: Path, descriptor: int) -> bool:
     """Return whether a path still is the file that a descriptor has open."""
     try:
@@ -129,15 +101,12 @@ def seal(file: Path) -> None:
 
 
 def is_intact(file: Path) -> bool:
-    """Return whether a file has its checksum, and note that its folder is used."""
+    """Return whether a file has its checksum."""
     try:
         recorded = _checksum(file).read_bytes().decode(errors="replace").split()
-        intact = recorded[:1] == [sha256(file)]
+        return recorded[:1] == [sha256(file)]
     except OSError:  # one of both does not exist
         return False
-    with suppress(OSError):  # a folder that this user may only read
-        os.utime(file.parent)
-    return intact
 
 
 def is_usable(file: Path) -> bool:

@@ -9,9 +9,7 @@ whole wav files with their gaps, and keep case and punctuation.)
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
-from torch import Tensor
 from transformers.models.whisper.english_normalizer import (
     BasicTextNormalizer,
     EnglishTextNormalizer,
@@ -26,20 +24,8 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, value_of
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech_pieces import split_speech
+from zoo.recognisers.base import Recogniser
 from zoo.types import Instance
-
-
-class Recogniser(Protocol):
-    """A speech recogniser; ``zoo/recognisers`` implements it.
-
-    Attributes:
-        name: Hub id or folder of the model.
-    """
-
-    name: str
-
-    def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
-        """Transcribe (n,) waveforms at 16 kHz."""
 
 
 def transcribe_speech(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TrainingPlan(nn.Module, ABC):
-    """A training of a system, such as ``zoo.training.module.Training``.
+    """A training of a system: ``zoo.training.module.Training``, which a system may not import.
 
     It is a module, because objectives may have parameters of their own.
 

@@ -34,7 +34,6 @@ COUNTED = 8  # steps whose tokens are counted
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
 UNDIVIDED = ("single", "ddp")  # methods with which each device has all gradients
-LIVE = 10**9  # numbers that ZeRO-3 gathers at once at most, its default
 BUCKETS = 2 * 10**8  # numbers in each of the two buckets of ZeRO-2, as in Lightning's strategy
 
 
@@ -46,7 +45,7 @@ class Distribution:
         devices: Number of devices, over all nodes.
         accumulated: Number of batches per device and step.
         precision: Lightning's name of the precision, such as ``bf16-mixed``.
-        method: ``single``, ``ddp``, ``fsdp2``, ``zero2`` or ``zero3``.
+        method: ``single``, ``ddp``, ``fsdp2`` or ``zero2``.
         offload: Whether optimizer states, and sharded weights, are in main memory.
     """
 
@@ -146,7 +145,7 @@ def estimate(
         system.to(META)
         if distribution.precision == "bf16-true":
             system.to(torch.bfloat16)
-        if not distribution.method.startswith("zero"):
+        if distribution.method != "zero2":
             widen(_trained(system, settings))
         system.train()
     mark_tables(system)
@@ -307,25 +306,18 @@ class _Run:
         return self._zero(trained, peak, moments)
 
     def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> Parts:
-        """Return the memory of one device under ZeRO, which keeps a float32 copy of the weights."""
+        """Return the memory of one device under ZeRO-2, which keeps float32 copies of weights."""
         devices, offload = self._distribution.devices, self._distribution.offload
         parameters = list(self._system.backbone.parameters())
         weights, gradients = _bytes(parameters), _bytes(trained)
         states = moments + MASTER * sum(p.numel() for p in trained)
-        if self._distribution.method == "zero2":
-            share = min(1.0, BUCKETS / sum(p.numel() for p in trained))
-            shared = _shared(
-                Parts(0, gradients, states, activations + int(2 * share * gradients)),
-                devices,
-                offloaded=("optimizer",) if offload else (),
-            )
-            return replace(shared, weights=weights)
-        share = min(1.0, LIVE / sum(p.numel() for p in parameters))
-        return _shared(
-            Parts(weights, gradients, states, activations + int(share * weights)),
+        share = min(1.0, BUCKETS / sum(p.numel() for p in trained))
+        shared = _shared(
+            Parts(0, gradients, states, activations + int(2 * share * gradients)),
             devices,
-            offloaded=("weights", "optimizer") if offload else (),
+            offloaded=("optimizer",) if offload else (),
         )
+        return replace(shared, weights=weights)
 
     def _gathered(self) -> int:
         """Return the bytes of the weights and gradients that FSDP2 has gathered at the peak.
@@ -391,7 +383,7 @@ def distribution(options: Mapping[str, Any], *, precision: str) -> Distribution:
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, Mapping):
         sharded = str(strategy["_target_"]).endswith("FSDP2")
-        method = "fsdp2" if sharded else f"zero{strategy.get('stage', 2)}"
+        method = "fsdp2" if sharded else "zero2"
     else:
         method = "single" if count == 1 else "ddp"
     return Distribution(

@@ -227,7 +227,7 @@ def check_dtypes(module: nn.Module) -> None:
         raise ZooError(
             f"strategy=fsdp2 needs one data type of the trained parameters of each layer, but "
             f"{type(module).__name__} has {' and '.join(dtypes)}; choose "
-            "strategy=deepspeed_stage_3, or set backbone.dtype=float32."
+            "strategy=auto, or set backbone.dtype=float32."
         )
 
 

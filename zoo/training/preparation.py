@@ -9,7 +9,6 @@ from functools import partial
 import torch
 
 from zoo import audio
-from zoo.backbones.base import FeatureNormalising
 from zoo.data.mixture import MixedSampler, by_share
 from zoo.data.sampling import Sampler, Sampling, Stretches, TalkEncoder
 from zoo.data.talks import LazyTalks, Talk
@@ -146,12 +145,11 @@ def prepare(
     """
     system.load()
     backbone = system.backbone
-    if isinstance(backbone, FeatureNormalising):
-        interval = max(1, math.ceil(len(talks) / NORMALISATION_TALKS))
-        backbone.fit_features(
-            audio.load(talk.file, start=talk.offset, duration=talk.duration)
-            for talk in talks[::interval]
-        )
+    interval = max(1, math.ceil(len(talks) / NORMALISATION_TALKS))
+    backbone.fit_features(
+        audio.load(talk.file, start=talk.offset, duration=talk.duration)
+        for talk in talks[::interval]
+    )
 
     for stage in settings.curriculum.stages:
         backbone.trainable(stage.trains)  # raises for an unknown part

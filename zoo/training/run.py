@@ -23,7 +23,7 @@ from zoo.training.module import Training
 from zoo.training.optimizer import ADAMW, OptimizerFactory, check_optimizer
 from zoo.training.preparation import development_samplers, encode, make_samplers
 from zoo.training.settings import TrainingSettings
-from zoo.training.sharding import ShardedStrategy, gather_for_export
+from zoo.training.sharding import gather_for_export
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import batches_per_step, make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged, read_file
@@ -167,9 +167,6 @@ def _trainer(
         ],
         default_root_dir=str(folder),
     )
-
-    if isinstance(trainer.strategy, ShardedStrategy):
-        trainer.strategy.check_backbone(system.backbone)
     return trainer, best
 
 

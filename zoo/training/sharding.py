@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
-from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import ParallelStrategy, Strategy
 from torch import Tensor, nn
 
@@ -77,22 +76,17 @@ class Gathered:
 
 
 class ShardedStrategy(ParallelStrategy, ABC):
-    """Strategy of Lightning that may shard the weights.
+    """Strategy of Lightning that shards the weights.
+
+    Only FSDP2 does. The class is here because ``zoo.training.fsdp2`` imports this module.
 
     Attributes:
-        gathered: Copy of the backbone for gathered weights. None if the weights are not sharded.
+        gathered: Copy of the backbone for gathered weights. None before the weights are sharded.
         warned: Whether a warning has stated that the gathered weights do not fit.
     """
 
     gathered: Gathered | None = None
     warned = False
-
-    @abstractmethod
-    def check(self, trainer: Trainer) -> None:
-        """Raise ZooError if the strategy does not support the device or options of the Trainer."""
-
-    def check_backbone(self, backbone: Backbone) -> None:
-        """Raise ZooError if the weights of the backbone cannot be sharded; needs no weights."""
 
     @abstractmethod
     def gather(self, parameter: Tensor) -> Tensor:

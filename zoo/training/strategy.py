@@ -2,58 +2,46 @@
 
 CPU processes are meant for tests. DeepSpeed is imported only when a strategy is used. Parameters
 keep their data type. Each process stores one part of the float32 copies and of the optimizer
-states, and in stage 3 one part of the weights.
+states. Stage 3, which also divides the weights, is not offered: ``zoo.training.fsdp2`` does that.
 """
 
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DeepSpeedStrategy, ParallelStrategy
 from lightning.pytorch.utilities.enums import GradClipAlgorithmType
-from torch import Tensor, nn
 
-from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.files import replace_folder
-from zoo.systems.base import StreamingSystem
 from zoo.training.contents import RESTORED
-from zoo.training.sharding import Gathered, ShardedStrategy
 
 STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file
-PARTITIONED = "zero_pp_rank_*_model_states.pt"  # files of a checkpoint with partitioned weights
 FROZEN = "frozen_param_fragments"  # entry of a model file: parameters that have no optimizer state
 
 
-class ZeRO(DeepSpeedStrategy, ShardedStrategy):
-    """DeepSpeed strategy for ZeRO stages 1, 2 and 3 with resumable checkpoints.
+class ZeRO(DeepSpeedStrategy):
+    """DeepSpeed strategy for ZeRO stage 2 with resumable checkpoints.
 
-    Stage 1 partitions the optimizer states among the processes. Stage 2 partitions the gradients as
-    well, stage 3 also the weights. Mixed precision uses autocast, as in a training without ZeRO.
+    Optimizer states and gradients are partitioned among the processes. Mixed precision uses
+    autocast, as in a training without ZeRO.
 
     Args:
-        stage: ZeRO stage.
-        offload: Whether the float32 copies and the optimizer states are stored in main memory, in
-            stage 3 also the weights.
+        offload: Whether the float32 copies and the optimizer states are stored in main memory.
 
     Raises:
         ZooError: DeepSpeed is not installed.
     """
 
-    def __init__(self, *, stage: Literal[1, 2, 3] = 2, offload: bool = False) -> None:
+    def __init__(self, *, offload: bool = False) -> None:
         if find_spec("deepspeed") is None:
             raise ZooError("strategy=deepspeed_... needs DeepSpeed: pip install -e .[deepspeed].")
-        super().__init__(
-            stage=stage,
-            offload_optimizer=offload,
-            offload_parameters=offload and stage == 3,
-            logging_batch_size_per_gpu=1,
-        )
+        super().__init__(stage=2, offload_optimizer=offload, logging_batch_size_per_gpu=1)
         assert isinstance(self.config, dict)
         # with offload DeepSpeed would require its own optimizer; the training uses PyTorch's AdamW
         self.config["zero_force_ds_cpu_optimizer"] = False
@@ -86,16 +74,6 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
                 "trainer.gradient_clip_algorithm=norm, or choose strategy=fsdp2."
             )
 
-    def check_backbone(self, backbone: Backbone) -> None:
-        """Raise ZooError if ranks would gather the layers of the backbone at different times."""
-        if self.zero_stage_3 and backbone.uneven_parts and self.num_nodes * self.num_processes > 1:
-            raise ZooError(
-                "strategy=deepspeed_stage_3 gathers each layer when it runs, but layers of "
-                f"{type(backbone).__name__} ({', '.join(sorted(backbone.uneven_parts))}) do not "
-                "run equally often on all devices; choose strategy=fsdp2 or "
-                "strategy=deepspeed_stage_2."
-            )
-
     def setup_environment(self) -> None:
         """Initialise the communication between processes."""
         import deepspeed.ops
@@ -114,32 +92,8 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
 
     @contextmanager
     def model_sharded_context(self) -> Iterator[None]:
-        """Create whole modules; ``setup`` partitions them."""
+        """Create modules without ``deepspeed.zero.Init``, which stage 3 alone needs."""
         yield
-
-    def setup(self, trainer: Trainer) -> None:
-        """Partition the system and create the optimizer."""
-        system = self.model
-        assert isinstance(system, StreamingSystem)
-        if self.zero_stage_3:
-            self.gathered = Gathered(system.backbone)
-        super().setup(trainer)
-
-    def gather(self, parameter: Tensor) -> Tensor:
-        """Return the whole parameter on each rank. All ranks call this method together."""
-        import deepspeed
-
-        with deepspeed.zero.GatheredParameters([parameter]):
-            return parameter.detach().clone()
-
-    def whole(self, module: nn.Module) -> AbstractContextManager[object]:
-        """Gather the parameters of ``module``, until the context ends."""
-        import deepspeed
-
-        gathered: AbstractContextManager[object] = deepspeed.zero.GatheredParameters(
-            list(module.parameters())
-        )
-        return gathered
 
     def _format_config(self) -> None:
         """Replace half-precision weights of ``bf16-mixed`` by autocast to bfloat16."""
@@ -161,8 +115,6 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
         A folder of the same name is replaced only after the new folder is complete.
         """
         if "optimizer_states" not in checkpoint:
-            if self.zero_stage_3:
-                checkpoint["state_dict"] = self._whole_state()
             ParallelStrategy.save_checkpoint(self, checkpoint, filepath, storage_options)
             return
         path = Path(self.broadcast(filepath))
@@ -180,16 +132,6 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
         if self.is_global_zero:
             replace_folder(new, path)
         self.barrier()
-
-    def _whole_state(self) -> dict[str, Tensor]:
-        """Gather all weights; rank 0 returns them in main memory, all other ranks an empty dict."""
-        assert self.lightning_module is not None
-        kept = {}
-        for name, value in self.lightning_module.state_dict(keep_vars=True).items():
-            whole = self.gather(value) if isinstance(value, nn.Parameter) else value
-            if self.is_global_zero:
-                kept[name] = whole.detach().cpu()
-        return kept
 
     def load_checkpoint(
         self, checkpoint_path: str | Path, weights_only: bool | None = None
@@ -249,14 +191,10 @@ def check_resumable(checkpoint: Path, strategy: object) -> None:
         strategy: Strategy of the Trainer that resumes the checkpoint.
 
     Raises:
-        ZooError: The checkpoint is a folder and the strategy is not ``ZeRO``, or the reverse; or
-            one of them has sharded weights (stage 3) and the other has not.
+        ZooError: The checkpoint is a folder and the strategy is not ``ZeRO``, or the reverse.
     """
-    before, now = "another strategy than strategy=deepspeed_...", ""
-    if checkpoint.is_dir():
-        is_stage_3 = any(checkpoint.rglob(PARTITIONED))
-        before = f"strategy=deepspeed_stage_{'3' if is_stage_3 else '2'}"
-    if isinstance(strategy, ZeRO):
-        now = f"strategy=deepspeed_stage_{'3' if strategy.zero_stage_3 else '2'}"
-    if checkpoint.is_dir() != isinstance(strategy, ZeRO) or (now and before != now):
-        raise ZooError(f"{checkpoint} was written with {before}; resume it with the same strategy.")
+    if checkpoint.is_dir() != isinstance(strategy, ZeRO):
+        writer = "strategy=deepspeed_stage_2"
+        if not checkpoint.is_dir():
+            writer = "another strategy than strategy=deepspeed_..."
+        raise ZooError(f"{checkpoint} was written with {writer}; resume it with the same strategy.")

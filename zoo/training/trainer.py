@@ -18,8 +18,9 @@ from zoo.trainer import (
     without_messages,
 )
 from zoo.training.ddp import DDP
+from zoo.training.fsdp2 import FSDP2
 from zoo.training.precision import check_precision
-from zoo.training.sharding import ShardedStrategy
+from zoo.training.strategy import ZeRO
 from zoo.training.writing import BackgroundWriter
 
 # Arguments that the training sets, and what the user can do instead or the reason.
@@ -33,7 +34,7 @@ SET_BY = {
 }
 # Beginnings of the names of Lightning's strategies, and the strategies that replace them.
 REPLACED = {
-    "deepspeed": "strategy=deepspeed_stage_2 or strategy=deepspeed_stage_3",
+    "deepspeed": "strategy=deepspeed_stage_2",
     "fsdp": "strategy=fsdp2",
 }
 
@@ -78,7 +79,7 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     }
     trainer = create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
     check_precision(trainer)
-    if isinstance(trainer.strategy, ShardedStrategy):
+    if isinstance(trainer.strategy, FSDP2 | ZeRO):
         trainer.strategy.check(trainer)
     return trainer
 

@@ -59,8 +59,8 @@ def itermax(similarity: Matrix) -> NDArray[np.bool_]:
 def match(similarity: Matrix) -> NDArray[np.bool_]:
     """Link each token of the shorter side to one token of its own (Match).
 
-    The links have the largest sum of similarities: the assignment problem, solved by the Hungarian
-    algorithm with potentials (Kuhn, 1955).
+    The links have the largest sum of similarities. Which of several best sets of links is returned,
+    as for repeated words with equal similarities, depends on SciPy.
 
     Args:
         similarity: (source, target) similarities.
@@ -68,39 +68,10 @@ def match(similarity: Matrix) -> NDArray[np.bool_]:
     Returns:
         (source, target) whether two tokens are linked.
     """
-    if similarity.shape[0] > similarity.shape[1]:
-        return match(similarity.T).T
-    rows, columns = similarity.shape
-    cost = -similarity
-    row_potentials, column_potentials = np.zeros(rows), np.zeros(columns + 1)
-    row_of = np.full(columns + 1, -1)  # by column; the last column only holds the row to add
-
-    for row in range(rows):
-        column = columns
-        row_of[column] = row
-        slack = np.full(columns, np.inf)  # least reduced cost from a visited row to each column
-        previous = np.full(columns, columns)  # column from which the least cost was found
-        is_visited = np.zeros(columns + 1, dtype=bool)
-        while row_of[column] >= 0:
-            is_visited[column] = True
-            current = row_of[column]
-            reduced = cost[current] - row_potentials[current] - column_potentials[:-1]
-            is_less = ~is_visited[:-1] & (reduced < slack)
-            slack[is_less] = reduced[is_less]
-            previous[is_less] = column
-
-            column = int(np.where(is_visited[:-1], np.inf, slack).argmin())
-            step = slack[column]
-            row_potentials[row_of[is_visited]] += step
-            column_potentials[is_visited] -= step
-            slack[~is_visited[:-1]] -= step
-        while column != columns:  # move the rows along the path to the free column
-            row_of[column] = row_of[previous[column]]
-            column = int(previous[column])
+    from scipy.optimize import linear_sum_assignment  # its import takes half a second
 
     linked = np.zeros(similarity.shape, dtype=bool)
-    taken = np.flatnonzero(row_of[:-1] >= 0)
-    linked[row_of[taken], taken] = True
+    linked[linear_sum_assignment(similarity, maximize=True)] = True
     return linked
 
 

@@ -1,38 +1,14 @@
-"""Training batches of a chain of thought from pieces of talks.
-
-A piece is an excerpt of a talk with its transcript and its translation. This code runs in data
-workers.
-"""
+"""Training batches of a chain of thought from pieces of talks; this code runs in data workers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.languages import Language
-
-
-class TalkPiece(Protocol):
-    """A piece of a talk: audio, transcript, and translation into ``language``."""
-
-    @property
-    def transcript(self) -> str:
-        """Source text of the piece."""
-
-    @property
-    def translation(self) -> str:
-        """Target text of the piece."""
-
-    @property
-    def language(self) -> Language:
-        """Language of ``translation``."""
-
-    def samples(self) -> Tensor:
-        """Audio samples (n,) of the piece."""
+from zoo.data.chain_of_thought import SpeechChainOfThought
 
 
 @dataclass(slots=True)
@@ -71,7 +47,7 @@ class Collator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[TalkPiece]) -> ChainOfThoughtBatch:
+    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ChainOfThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token."""
         features = analysed(self.spectrogram, self.prepared, [piece.samples() for piece in pieces])
 
