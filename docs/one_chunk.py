@@ -198,7 +198,7 @@ def instance_lines(
         if any(abs(segment.offset + delay - chunk.arrival) < 1e-6 for delay in segment.delays):
             delays = " ".join(f"{delay:.2f}" for delay in segment.delays)
             lines.append(
-                ("ScoredSegment", f"hypothesis at {segment.offset:.2f} s", segment.hypothesis)
+                ("TimedSegment", f"hypothesis at {segment.offset:.2f} s", segment.hypothesis)
             )
             lines.append(("", "reference", segment.reference))
             lines.append(("", "delays from the segment's start (s)", delays))

@@ -44,7 +44,7 @@ def _train(cfg: Config) -> float | None:
 
 
 def _evaluate(cfg: Config) -> float | None:
-    from zoo.commands.evaluate import evaluate
+    from zoo.commands.evaluation import evaluate
 
     return evaluate(cfg)
 

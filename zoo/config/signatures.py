@@ -64,7 +64,7 @@ def located(target: str, *, where: str = "") -> Any:
     Raises:
         ZooError: the class or function cannot be imported.
     """
-    if target.startswith(f"{RECIPES}."):
+    if str(target).startswith(f"{RECIPES}."):
         check_recipe(target, where=where)
     try:
         found = resolve_name(target)
