@@ -13,8 +13,14 @@ from tests.fuzz.targets import Target
 from zoo.errors import ZooError
 
 
-def find_crash(target: Target, examples: int) -> str:
-    """Call a target with examples. The judge of ``tests.fixtures`` makes foreign code a crash.
+def find_crash(target: Target, examples: int, *, judged: bool = False) -> str:
+    """Call a target with examples.
+
+    Args:
+        target: What is called.
+        examples: Number of examples.
+        judged: Whether the judge of ``tests.fixtures`` makes foreign code a crash. It sees all that
+            a process does, so that it is for a process that does nothing else.
 
     Returns:
         The smallest example that crashes and its traceback; empty if there is none.
@@ -35,7 +41,8 @@ def find_crash(target: Target, examples: int) -> str:
         last[:] = [example]
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of libraries, about the values
-            with contextlib.suppress(ZooError), judge(allowed_writes=[Path(folder)]):
+            judging = judge(allowed_writes=[Path(folder)]) if judged else contextlib.nullcontext()
+            with contextlib.suppress(ZooError), judging:
                 target.call(example, Path(folder))
 
     try:
