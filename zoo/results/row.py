@@ -4,11 +4,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.parsing import has_control_characters, parse_json, texts_in
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
@@ -161,10 +164,14 @@ def read_rows(path: Path) -> list[Row]:
             raise ZooError(f"{path} contains control characters, which a terminal would obey.")
         return rows
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
         raise ZooError(
-            f"{path} is no results.json of this version: {place}: {first['msg']}."
+            f"{path} is no results.json of this version: {first_problem(error)}."
         ) from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def first_problem(error: "ValidationError") -> str:
+    """Return the first wrong value that pydantic has found: its place and what is wrong."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

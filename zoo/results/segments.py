@@ -9,7 +9,7 @@ from typing import Any
 from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.formats.text import json_lines
-from zoo.results.row import STRICT
+from zoo.results.row import STRICT, first_problem
 from zoo.types import Seconds
 
 NAME = "segments.jsonl"  # beside the log of the row
@@ -71,9 +71,7 @@ def read_segments(path: Path, *, needed_by: str) -> list[ScoredSegment]:
         lines = path.read_bytes().split(b"\n")
         return [_reader().validate_json(line, strict=True) for line in lines if line]
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ZooError(f"{path} is damaged ({place}: {first['msg']}).") from error
+        raise ZooError(f"{path} is damaged ({first_problem(error)}).") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
 

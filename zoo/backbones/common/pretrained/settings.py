@@ -192,7 +192,7 @@ def _content(path: Path) -> Any:
     try:
         return parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None  # Transformers cannot read it either and raises an error that says more
+        return None  # Transformers cannot read it either; its error has more details
 
 
 def _entries(content: Any) -> Iterator[tuple[str, Any]]:
