@@ -118,7 +118,7 @@ def test_a_run_with_links_is_not_resumed(tmp_path: Path) -> None:
     (run / "run.json").write_text("{}")
     (home / "notes").write_text("mine")
     (run / "instances" / "log").symlink_to(run / "run.json")  # as those of W&B's folder
-    for name in ("evaluate.log", "results.json.part", "instances/rank0.jsonl"):
+    for name in ("evaluate.log", "results.json.part", "instances/streams.jsonl"):
         link = run / name
         link.symlink_to(home / "notes")
         for command in (EVALUATE, TRAIN):

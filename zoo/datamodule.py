@@ -29,6 +29,7 @@ class TalksDataModule(LightningDataModule):
         talks: Number of talks from the start of each split. None: all talks.
         view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
         batch_size: Number of talks that one rank streams in lockstep.
+        whole: Whether each talk is one chunk, for offline decoding.
 
     Raises:
         ZooError: The corpus is unknown, or a number is out of range.
@@ -45,10 +46,12 @@ class TalksDataModule(LightningDataModule):
         talks: int | None = None,
         view: View = "talks",
         batch_size: int = 1,
+        whole: bool = False,
     ) -> None:
         super().__init__()
         self.corpus: Corpus = corpus_named(corpus) if isinstance(corpus, str) else corpus
         self.splits = {"train": train, "test": test, "val": val, "predict": predict}
+        self.whole = whole
         self.settings = Settings(talks=talks, view=view, batch_size=batch_size)
 
     def setup(self, stage: str) -> None:
@@ -97,6 +100,7 @@ class TalksDataModule(LightningDataModule):
         queue = TalkQueue(
             talks_to_stream(talks, self.settings),
             split=split,
+            whole=self.whole,
             batch_size=self.settings.batch_size,
         )
         return DataLoader(OneBatch(queue), batch_size=None)

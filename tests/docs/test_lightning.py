@@ -23,7 +23,7 @@ def test_the_script_tests_a_system_on_two_ranks(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     scores = dict(re.findall(r"tst/en-de/(\w+)\s.*?([\d.]+)", done.stdout))
     assert float(scores["BLEU"]) > 50
-    logs = sorted(tmp_path.rglob("rank*.jsonl"))
-    assert [log.name for log in logs] == ["rank0.jsonl", "rank1.jsonl"]
+    logs = sorted(tmp_path.rglob("streams*.jsonl"))
+    assert [log.name for log in logs] == ["streams.1.jsonl", "streams.jsonl"]
     streamed = [json.loads(line)["talk"] for log in logs for line in log.read_text().splitlines()]
     assert sorted(streamed) == sorted(talks)

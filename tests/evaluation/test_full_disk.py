@@ -41,7 +41,7 @@ def test_an_evaluation_can_be_resumed(
     run = disk / "run"
     full(evaluate(*given, f"hydra.run.dir={run}"), disk)
 
-    finished = {path: path.read_bytes() for path in run.rglob("rank*.jsonl")}
+    finished = {path: path.read_bytes() for path in run.rglob("streams*.jsonl")}
     filler.unlink()
     again = [f"resume={run}"] if (run / "provenance.json").is_file() else []
     result = evaluate(*given, *again, f"hydra.run.dir={disk / 'again'}")

@@ -56,7 +56,7 @@ def scores(folder: Path) -> dict[str, float]:
 
 def test_the_streams_have_words(single: Path) -> None:
     """Otherwise the comparisons below would prove nothing."""
-    lines = (single / ROW / "finished" / "rank0.jsonl").read_text().splitlines()
+    lines = (single / ROW / "streams.jsonl").read_text().splitlines()
     assert len(lines) > 10
     assert len({json.dumps(stream) for stream in streams_without_clock(single)}) > 1
     assert scores(single)
@@ -76,7 +76,7 @@ def test_two_ranks_equal_one(
     evaluate(tmp_path / "run", *job, *overrides, launcher=launcher)
     assert streams_without_clock(tmp_path / "run") == streams_without_clock(single)
     assert scores(tmp_path / "run") == scores(single)
-    assert len(list((tmp_path / "run" / ROW / "finished").glob("rank*.jsonl"))) == 2
+    assert len(list((tmp_path / "run" / ROW).glob("streams*.jsonl"))) == 2
 
 
 def test_a_run_of_one_process_is_resumed_by_two(
@@ -84,7 +84,7 @@ def test_a_run_of_one_process_is_resumed_by_two(
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(single, folder)
-    log = folder / ROW / "finished" / "rank0.jsonl"
+    log = folder / ROW / "streams.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(lines[:3]) + lines[3][:50])
     overrides = [*job, f"hydra.run.dir={folder}", f"resume={folder}"]
@@ -93,7 +93,7 @@ def test_a_run_of_one_process_is_resumed_by_two(
         assert rank.returncode == 0, output[-3000:]
     assert streams_without_clock(folder) == streams_without_clock(single)
     assert log.read_bytes().startswith(b"".join(lines[:3]))
-    finished = list((folder / ROW / "finished").glob("rank*.jsonl"))
+    finished = list((folder / ROW).glob("streams*.jsonl"))
     assert sum(path.read_bytes().count(b"\n") for path in finished) == len(lines)
 
 

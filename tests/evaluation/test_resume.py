@@ -12,8 +12,7 @@ from tests.evaluation.test_runner import system, talk
 from zoo.data.talks import Talk
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
-from zoo.evaluation.streamed import FINISHED
-from zoo.formats.finished import FinishedStreams
+from zoo.results.store import StreamStore
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance
 
@@ -51,10 +50,10 @@ def test_only_unfinished_talks_are_streamed_again(talks: list[Talk], tmp_path: P
     complete, folder = tmp_path / "complete", tmp_path / "run"
     assert len(evaluate(complete, talks)) == 3 + 3 + 6
     evaluate(folder, talks)
-    log = folder / "instances" / ROWS[1] / FINISHED / "rank0.jsonl"
+    log = folder / "instances" / ROWS[1] / "streams.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[0] + lines[1][:30])  # killed while it wrote the second talk
-    (folder / "instances" / ROWS[2] / FINISHED / "rank0.jsonl").unlink()
+    (folder / "instances" / ROWS[2] / "streams.jsonl").unlink()
     first = json.loads(lines[0])["talk"]
 
     again = evaluate(folder, talks, resume=True)
@@ -73,15 +72,15 @@ def test_the_talks_of_a_stopped_rank_are_streamed_again(
 ) -> None:
     complete = tmp_path / "complete"
     evaluate(complete, talks)
-    append, lost = FinishedStreams.append, []
+    append, lost = StreamStore.append, []
 
-    def append_or_lose(log: FinishedStreams, instance: Instance) -> None:
+    def append_or_lose(log: StreamStore, instance: Instance) -> None:
         if instance.talk == "two" and not lost:  # as by a rank that dies before it writes
             lost.append(instance.talk)
             return
         append(log, instance)
 
-    monkeypatch.setattr(FinishedStreams, "append", append_or_lose)
+    monkeypatch.setattr(StreamStore, "append", append_or_lose)
     assert len(evaluate(tmp_path / "run", talks)) == 12 + 1
     assert lost
     assert streams_without_clock(tmp_path / "run") == streams_without_clock(complete)

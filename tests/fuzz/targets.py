@@ -35,7 +35,7 @@ from zoo.config.records import record_of
 from zoo.config.signatures import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
-from zoo.formats.finished import FinishedStreams
+from zoo.results.store import StreamStore
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
@@ -141,8 +141,8 @@ def read_logs(example: tuple[Any, bytes], folder: Path) -> None:
 
 
 def read_finished(content: bytes, folder: Path) -> None:
-    (folder / "rank0.jsonl").write_bytes(content)
-    FinishedStreams(folder).read()
+    (folder / "streams.jsonl").write_bytes(content)
+    StreamStore(folder).read()
 
 
 def read_audio(content: bytes, folder: Path) -> None:
@@ -276,7 +276,7 @@ def finished() -> Any:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "log").write_text(json.dumps(SIMULEVAL) + "\n")
-        streams = FinishedStreams(folder)
+        streams = StreamStore(folder)
         streams.append(read_log(folder / "log", language=DE)[0])
         return json.loads(streams.path.read_text())
 

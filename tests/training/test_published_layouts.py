@@ -26,7 +26,7 @@ from zoo import audio
 from zoo.commands import evaluate, train
 from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Target, Word
-from zoo.formats.finished import FinishedStreams
+from zoo.results.store import StreamStore
 from zoo.formats.logs import read_log
 from zoo.languages import language
 from zoo.tracking import launch
@@ -281,7 +281,7 @@ def test_a_published_layout_is_trained_exported_and_evaluated(
 
     if layout.kind == "phi4_multimodal":
         assert 0.0 < change_of_adapter(before, after) < 0.5
-    streamed = FinishedStreams(run / "development" / "step000002").read()
+    streamed = StreamStore(run / "development" / "step000002").read()
     exported = words(job, layout, run / "export", [*corpus, "evaluation.split=dev"], tmp_path / "e")
     assert exported == streamed[0].text
 

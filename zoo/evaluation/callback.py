@@ -7,6 +7,7 @@ operations.
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 
 from zoo.evaluation.comet import check_texts, find_comet, scored_with_comet
-from zoo.evaluation.scorer import Scored, Scorer
+from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.strategy import IndependentRanks
-from zoo.formats.finished import FinishedStreams
+from zoo.results.store import StreamStore
 from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
 from zoo.streaming.callback import StreamCallback
@@ -54,7 +55,9 @@ class StreamingEvaluation(StreamCallback):
         label: Title of the progress bar. None: the name of the system.
         instances: Streams of the last evaluation in the order of the talks; empty on ranks that do
             not score.
-        scored: Scores of the last evaluation; None on ranks that do not score.
+        scores: Values of the last evaluation by name of the score; empty on ranks that do not
+            score. None: the score is not defined.
+        queue: Talks of the last evaluation.
         seconds: Wall-clock time of the last evaluation, from its start on this rank until all
             streams are collected.
     """
@@ -75,14 +78,14 @@ class StreamingEvaluation(StreamCallback):
         self.on_all_ranks = on_all_ranks
         self.label: str | None = None
         self.instances: list[Instance] = []
-        self.scored: Scored | None = None
+        self.scores: Mapping[str, float | None] = {}
+        self.queue = TalkQueue((), name="none")
         self.seconds: Seconds = 0.0
         self._with_comet = comet
         self._warm_up = warm_up
         self._comet: Comet | None = None
         self._start: Seconds = 0.0
-        self._log = FinishedStreams(Path())
-        self._queue = TalkQueue((), name="none")
+        self._log = StreamStore(Path())
         self._shown: Seconds = 0.0
         self._progress = ExitStack()
         self._report: Any = None
@@ -132,8 +135,8 @@ class StreamingEvaluation(StreamCallback):
         self._find_comet(queue)
         folder = self.folder or Path(trainer.log_dir or trainer.default_root_dir) / "streams"
         shared = ranks()
-        self._queue = queue
-        self._log = FinishedStreams(folder, rank=shared.rank)
+        self.queue = queue
+        self._log = StreamStore(folder, rank=shared.rank)
         self._shown = 0.0
         if self.resume:
             queue.finished = frozenset(self._log.read())
@@ -161,7 +164,7 @@ class StreamingEvaluation(StreamCallback):
 
     def end(self, trainer: Trainer, system: System, queue: TalkQueue) -> None:
         """Collect the streams of all ranks and score them; arguments as ``begin``."""
-        self.instances, self.scored = [], None
+        self.instances, self.scores = [], {}
         shared = ranks()
         shared.finish(queue.name)
         if self.on_all_ranks or shared.rank == 0:
@@ -169,7 +172,7 @@ class StreamingEvaluation(StreamCallback):
             self.seconds = time.perf_counter() - self._start
             self._progress.close()
             self._report = None
-            self.scored = self.score(system)
+            self.scores = self.score(system)
         shared.finish(f"{queue.name}/scored")
         if not isinstance(trainer.strategy, IndependentRanks):
             # the next collective operation must not wait longer than its time limit
@@ -183,30 +186,27 @@ class StreamingEvaluation(StreamCallback):
 
     def logged(self, system: System) -> dict[str, float]:
         """Return the scores of the last evaluation that have a value, by logged name."""
-        prefix = f"{self._queue.split}/{system.direction}"
-        scores = self.scored.scores if self.scored else {}
+        prefix = f"{self.queue.split}/{system.direction}"
         return {
-            f"{prefix}/{name}": score.value
-            for name, score in scores.items()
-            if score.value is not None
+            f"{prefix}/{name}": value for name, value in self.scores.items() if value is not None
         }
 
-    def score(self, system: System) -> Scored:
-        """Score the collected streams."""
+    def score(self, system: System) -> Mapping[str, float | None]:
+        """Score the collected streams and return the values by name of the score."""
         with_speech = system.emits_speech
-        score = self.scorer.offline if self._queue.whole else self.scorer.streamed
-        talks, target = self._queue.talks, system.target_language
+        score = self.scorer.offline if self.queue.whole else self.scorer.streamed
+        talks, target = self.queue.talks, system.target_language
         scored = score(self.instances, talks, target, with_speech=with_speech)
-        if self._comet is None:
-            return scored
-        return scored_with_comet(
-            scored,
-            self.instances,
-            talks,
-            target,
-            settings=self.scorer.settings,
-            comet=self._comet,
-        )
+        if self._comet is not None:
+            scored = scored_with_comet(
+                scored,
+                self.instances,
+                talks,
+                target,
+                settings=self.scorer.settings,
+                comet=self._comet,
+            )
+        return {name: score.value for name, score in scored.scores.items()}
 
     def _find_comet(self, queue: TalkQueue) -> None:
         """Find the COMET models on the ranks that score, once, before talks are streamed."""
@@ -220,20 +220,20 @@ class StreamingEvaluation(StreamCallback):
 
     def _collect(self, system: System) -> list[Instance]:
         """Wait for the streams of all ranks; stream the talks of ranks that have stopped."""
-        stopped = ranks().wait(self._queue.name, self._add_progress)
+        stopped = ranks().wait(self.queue.name, self._add_progress)
         finished = self._log.read()
-        missing = [place for place in range(len(self._queue.talks)) if place not in finished]
+        missing = [place for place in range(len(self.queue.talks)) if place not in finished]
         if missing:
-            names = ", ".join(self._queue.talks[place].name for place in missing)
+            names = ", ".join(self.queue.talks[place].name for place in missing)
             logger.warning("rank %s has stopped; streaming again: %s", stopped, names)
-            for instance in system.stream(self._queue.only(missing)):
+            for instance in system.stream(self.queue.only(missing)):
                 self._log.append(instance)
                 finished[instance.index] = instance
-        return [finished[place] for place in range(len(self._queue.talks))]
+        return [finished[place] for place in range(len(self.queue.talks))]
 
     def _add_progress(self, seconds: Seconds = 0.0) -> None:
         """Count streamed audio, and advance the bar of rank 0 to the audio of all ranks."""
-        total = ranks().add(f"{self._queue.name}/milliseconds", round(seconds * MS)) / MS
+        total = ranks().add(f"{self.queue.name}/milliseconds", round(seconds * MS)) / MS
         if self._report is not None:
             self._report(total - self._shown)
             self._shown = total

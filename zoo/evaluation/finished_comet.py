@@ -1,6 +1,6 @@
 """Adds COMET scores to finished rows.
 
-The texts of a row are those of ``segments.jsonl`` and of the log beside it.
+The texts of a row are those of ``segments.jsonl`` and of the streams beside it.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from zoo.evaluation.comet import (
     signed_resegmentation,
 )
 from zoo.files import check_links
-from zoo.formats.text import read_records
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.results.join import RESULTS, FinishedRun
 from zoo.results.row import Row, write_rows
 from zoo.results.segments import NAME, ScoredSegment, read_segments, write_segments
+from zoo.results.store import StreamStore
 
 
 def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[Row]:
@@ -74,14 +74,9 @@ def _segments_file(log: Path) -> Path:
 
 
 def _outputs(log: Path) -> dict[str, str]:
-    """Return the whole output for each talk of a log. Raises ZooError for a damaged log."""
-    try:
-        return {
-            str(stream["talk"]): str(stream.get("text", stream["prediction"]))
-            for stream in read_records(log)
-        }
-    except (KeyError, TypeError) as error:
-        raise ZooError(f"{log} is damaged ({error!r}).") from error
+    """Return the whole output for each talk of a row. Raises ZooError for a damaged file."""
+    streams = StreamStore(log.parent).read(samples=False)
+    return {stream.talk: stream.text for stream in streams.values()}
 
 
 def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:

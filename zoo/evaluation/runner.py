@@ -1,4 +1,8 @@
-"""Evaluates systems on talks: streams, scores and one row of results per system and knob value."""
+"""Evaluates systems on talks: one row of results per system and knob value.
+
+Streaming writes the streams of a row to the row's folder, and scoring reads them from there. What
+streams is imported where it is used: the imports take seconds, and a recorded log needs none.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,24 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
-from zoo.evaluation.compute import compute_facts, stage_parts
-from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
-from zoo.evaluation.scorer import Scored, Scorer
-from zoo.evaluation.segments import offline_segments, write_segment_files
-from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
-from zoo.evaluation.significance import with_significance
+from zoo.evaluation.score import ScoredRun
+from zoo.evaluation.scorer import Scorer
+from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
 from zoo.evaluation.talks import has_references
-from zoo.formats.speech import unloaded
 from zoo.languages import Language
-from zoo.languages import language as find_language
-from zoo.metrics.comet.scorer import Comet
-from zoo.results.files import report_streams, row_folder, write_files
-from zoo.results.row import KnobValue, Row, write_rows
-from zoo.results.streams import ReportStream, write_talks
+from zoo.results.files import row_folder
+from zoo.results.row import KnobValue, Row
+from zoo.results.store import StreamStore
+from zoo.results.streams import ReportStream
 from zoo.tracking.launch import is_main_process
-from zoo.types import Convention, Instance
+from zoo.types import Instance
 
 if TYPE_CHECKING:  # imports of seconds, which recorded logs and oracles do not need
     from zoo.evaluation.speech import SpeechModels
@@ -51,8 +50,7 @@ class Evaluator:
         resume: whether the streams that ``folder`` has are not streamed again.
 
     Attributes:
-        rows: rows of all systems.
-        streams: streams of every row, for the report.
+        scored: the rows that are scored so far, and their streams.
         models: models that score target speech, or None.
         notes: a sentence for each row that is skipped.
     """
@@ -70,16 +68,24 @@ class Evaluator:
     ) -> None:
         self.corpus = corpus
         self.settings = settings
-        self.folder = folder
         self.talks = talks_to_stream(talks, settings)
-        self.rows: list[Row] = []
-        self.streams: list[ReportStream] = []
         self.models = models
         self.notes: list[str] = [] if has_references(talks) else [NO_REFERENCES]
-        self._scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
+        scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
+        self.scored = ScoredRun(folder, talks=self.talks, scorer=scorer)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
         self._next_row = 0  # number of the next row, on all ranks
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that are scored so far."""
+        return self.scored.rows
+
+    @property
+    def streams(self) -> list[ReportStream]:
+        """The streams of every row, for the report."""
+        return self.scored.streams
 
     def run(
         self,
@@ -88,7 +94,7 @@ class Evaluator:
         upper_bound: bool = True,
         weights: Mapping[str, str] | None = None,
     ) -> Iterator[Row]:
-        """Evaluate a system and yield its rows; ranks other than 0 yield no row.
+        """Evaluate a system, row after row; ranks other than 0 have no row.
 
         Args:
             system: a system, or a recorded log.
@@ -96,20 +102,29 @@ class Evaluator:
                 the policy, so one row per network is enough.
             weights: hub ids and folders of the system's weights, by configuration key.
 
-        Yields:
+        Returns:
             For a system one row per knob value and the upper bound; for a recorded log one row.
 
         Raises:
             ZooError: a value or a stream does not fit.
         """
-        if not isinstance(system, InstanceSource):
-            yield from self._streamed(system, upper_bound=upper_bound, weights=weights or {})
-            return
-        instances, talks = match_streams(
-            system, self.talks, all_streams=self.settings.talks is None
+        if isinstance(system, InstanceSource):
+            streams, talks = match_streams(
+                system, self.talks, all_streams=self.settings.talks is None
+            )
+            row = self._row(system.name, None, system.source_language, system.target_language)
+            return self._recorded(row, streams, talks, with_speech=has_speech(system))
+
+        from zoo.evaluation.stream import stream_rows
+
+        return stream_rows(
+            system,
+            self._rows_of(system, upper_bound=upper_bound),
+            self.scored,
+            self._trainer_options,
+            weights=weights or {},
+            resume=self._resume,
         )
-        row = self._row(system.name, None, system.source_language, system.target_language)
-        yield from self._scored(row, instances, talks, with_speech=has_speech(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
         """Yield the rows of the wait-k oracle; no row without references or without word times."""
@@ -119,48 +134,7 @@ class Evaluator:
             return
         for k in self.settings.oracle_k:
             row = self._row("wait-k oracle", KnobValue("k", k), source, target, "oracle")
-            yield from self._scored(row, wait_k_oracle(self.talks, target, k), self.talks)
-
-    def add_comet(self, comet: Comet) -> None:
-        """Add COMET scores to all rows. Raises ZooError if the COMET process stops."""
-        logs = [self.folder / row.instances for row in self.rows]
-        self.rows = with_comet(self.rows, logs, comet)
-        write_rows(self.rows, self.folder / "results.json")
-
-    def add_significance(self) -> None:
-        """Add the intervals and tests of the settings to all rows. Does nothing without tests.
-
-        Raises ZooError if the settings name a baseline that no row has.
-        """
-        wanted = resampling(self.settings)
-        if wanted is None:
-            return
-        self.rows = with_significance(
-            self.rows, self.folder, wanted, baseline=self.settings.baseline
-        )
-        write_rows(self.rows, self.folder / "results.json")
-
-    def _streamed(
-        self, system: "System", *, upper_bound: bool, weights: Mapping[str, str]
-    ) -> Iterator[Row]:
-        """Stream, score and yield the rows of a system; arguments as ``run``."""
-        # imports Lightning, which recorded logs and oracles do not need
-        from zoo.evaluation.streamed import StreamedRows
-
-        streamed = StreamedRows(
-            self._scorer, self._trainer_options, folder=self.folder, resume=self._resume
-        )
-        for row, talks in self._rows_of(system, upper_bound=upper_bound):
-            scored = streamed.stream(system, row, talks)
-            if scored is not None:
-                facts = {
-                    **streamed.facts,
-                    **compute_facts(streamed.instances),
-                    "weights": dict(weights),
-                    "parameters": size_of(system),
-                    "reference_segments": system.uses_reference_segments,
-                }
-                yield self._keep(row, streamed.instances, talks, scored, facts=facts)
+            yield from self._recorded(row, wait_k_oracle(self.talks, target, k), self.talks)
 
     def _rows_of(
         self, system: "System", *, upper_bound: bool
@@ -187,29 +161,20 @@ class Evaluator:
                 return
             yield self._row(f"{system.name} offline", None, *languages, "ceiling"), segments
 
-    def _scored(
+    def _recorded(
         self,
         row: Row,
-        instances: Sequence[Instance],
+        streams: Sequence[Instance],
         talks: Sequence[Talk],
         *,
         with_speech: bool = False,
     ) -> Iterator[Row]:
-        """Score streams that exist already and yield the row on rank 0."""
-        if not is_main_process():
-            return
-        yield self._keep(
-            row,
-            instances,
-            talks,
-            self._scorer.streamed(
-                instances,
-                talks,
-                find_language(row.target_language),
-                with_speech=with_speech,
-                check_health=row.kind == "system",
-            ),
-        )
+        """Score streams that exist already, one per talk, and yield the row on rank 0."""
+        if is_main_process():
+            folder = (self.scored.folder / row.instances).parent
+            numbered = [replace(stream, index=index) for index, stream in enumerate(streams)]
+            StreamStore(folder).write(numbered)
+            yield self.scored.score(row, talks, with_speech=with_speech)
 
     def _row(
         self,
@@ -235,67 +200,6 @@ class Evaluator:
             kind=kind,
         )
 
-    def _keep(
-        self,
-        row: Row,
-        instances: Sequence[Instance],
-        talks: Sequence[Talk],
-        scored: Scored,
-        *,
-        facts: Mapping[str, Any] | None = None,
-    ) -> Row:
-        """Write the row's files and ``results.json``, so that a stopped run keeps its rows.
-
-        Args:
-            row: row without scores.
-            instances: streams of the row.
-            talks: talk of each stream.
-            scored: scores of the row.
-            facts: further entries of ``settings``.
-        """
-        write_files(self.folder / row.instances, instances, talks, scored.transcripts)
-        referenced = has_references(talks)
-        row = replace(
-            row,
-            scores={name: score.value for name, score in scored.scores.items()},
-            signatures={name: score.signature for name, score in scored.scores.items()},
-            flags=scored.flags,
-            talks=scored.talks,
-            stages=stage_parts(instances),
-            settings={
-                "batch_size": self.settings.batch_size,
-                "convention": convention_of(instances, self.settings.convention),
-                "resegmentation": self.settings.resegmentation,
-                "rules": self.settings.rules,
-                "view": self.settings.view,
-                "talks": len(talks),
-                "metrics": list(self.settings.metrics) if referenced else [],
-                **({} if referenced else {"references": False}),
-                **(facts or {}),
-            },
-        )
-        place = len(self.rows)
-        if not place:
-            write_talks(self.folder, self.talks)
-        self.rows.append(row)
-        segments = scored.segments
-        if segments is None:
-            target = find_language(row.target_language)
-            segments = offline_segments(talks, instances, language=target)
-        else:
-            # The report needs no samples of target speech, and an hour of speech has 230 MB.
-            without_samples = [unloaded(instance) for instance in instances]
-            self.streams += report_streams(place, without_samples, talks, segments)
-        folder = (self.folder / row.instances).parent
-        write_segment_files(folder, talks, segments, referenced=referenced)
-        write_rows(self.rows, self.folder / "results.json")
-        return row
-
-
-def size_of(system: "System") -> int:
-    """Return the number of parameters of a loaded system, shared ones once."""
-    return sum(parameter.numel() for parameter in system.parameters())
-
 
 def has_speech(system: "System | InstanceSource") -> bool:
     """Return whether a system emits target speech.
@@ -305,19 +209,3 @@ def has_speech(system: "System | InstanceSource") -> bool:
     if isinstance(system, InstanceSource):
         return any(instance.speech for instance in system.instances())
     return system.emits_speech
-
-
-def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:
-    """Return the elapsed convention of computation-aware scores.
-
-    Args:
-        instances: streams of one row.
-        wanted: configured convention.
-
-    Returns:
-        ``wanted`` if the streams have chunk times; otherwise the convention of the recorded log, or
-        None for a log without elapsed times.
-    """
-    if any(instance.chunks for instance in instances):
-        return wanted
-    return next((instance.convention for instance in instances if instance.elapsed), None)

@@ -8,13 +8,11 @@ from pathlib import Path
 from zoo.data import manifest
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.formats.logs import read_log
-from zoo.formats.speech import unloaded
-from zoo.languages import language
 from zoo.results.join import RUN
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
 from zoo.results.segments import ScoredSegment, read_segments
+from zoo.results.store import StreamStore
 from zoo.streaming.elapsed import with_convention
 from zoo.tar_members import stored_in
 from zoo.types import Instance
@@ -68,19 +66,19 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
-        if not ((run / TALKS).is_file() and log.is_file() and segments.is_file()):
+        if not ((run / TALKS).is_file() and segments.is_file()):
             continue
         if run not in talks_of_run:
             talks_of_run[run] = {talk.name: _playable(talk) for talk in manifest.read(run / TALKS)}
         found = read_segments(segments, needed_by="a page of several runs")
         of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
-        yield from _streams(place, row, log, of_talk, talks_of_run[run])
+        yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
 
 
 def _streams(
     place: int,
     row: Row,
-    log: Path,
+    folder: Path,
     segments: dict[str, tuple[ScoredSegment, ...]],
     talks: dict[str, Talk],
 ) -> Iterator[ReportStream]:
@@ -89,17 +87,17 @@ def _streams(
     Args:
         place: index of the row.
         row: the row.
-        log: its log.
+        folder: its folder.
         segments: its segments by name of the talk.
         talks: talks of its run by name.
     """
-    for logged in read_log(log, language=language(row.target_language)):
-        if logged.talk not in talks:
-            raise ZooError(f"{log} has talk {logged.talk!r}, which is not in {TALKS} of its run.")
-        instance = with_convention(logged, row.settings.get("convention") or "queue")
-        yield ReportStream(
-            place, unloaded(instance), talks[logged.talk], segments.get(logged.talk, ())
-        )
+    for stored in StreamStore(folder).read(samples=False).values():
+        if stored.talk not in talks:
+            raise ZooError(
+                f"{folder} has talk {stored.talk!r}, which is not in {TALKS} of its run."
+            )
+        instance = with_convention(stored, row.settings.get("convention") or "queue")
+        yield ReportStream(place, instance, talks[stored.talk], segments.get(stored.talk, ()))
 
 
 def _playable(talk: Talk) -> Talk:

@@ -238,8 +238,5 @@ class System(lightning.LightningModule):
                     follower.on_talk_end(self.trainer, self, instance)
         return instances
 
-    def test_step(self, batch: TalkQueue, batch_idx: int = 0) -> None:
-        """Stream as ``predict_step`` does; the callbacks receive the instances."""
-        self.predict_step(batch, batch_idx)
-
-    validation_step = test_step
+    test_step = predict_step
+    validation_step = predict_step

@@ -1,4 +1,4 @@
-"""The log of finished streams restores every stream bit for bit, whatever a kill leaves behind."""
+"""The store of streams restores every stream bit for bit, whatever a kill leaves behind."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from zoo.errors import ZooError
-from zoo.formats.finished import FinishedStreams
+from zoo.results.store import StreamStore
 from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes, StreamEvent
 
 INSTANCE = Instance(
@@ -41,21 +41,21 @@ def speaking() -> Instance:
 
 def test_streams_of_all_ranks_are_restored(tmp_path: Path) -> None:
     spoken = speaking()
-    FinishedStreams(tmp_path / "streams", rank=0).append(INSTANCE)
-    FinishedStreams(tmp_path / "streams", rank=1).append(spoken)
-    found = FinishedStreams(tmp_path / "streams").read()
+    StreamStore(tmp_path / "streams", rank=0).append(INSTANCE)
+    StreamStore(tmp_path / "streams", rank=1).append(spoken)
+    found = StreamStore(tmp_path / "streams").read()
     assert found == {3: INSTANCE, 4: spoken}
     for restored, written in zip(found[4].speech, spoken.speech, strict=True):
         torch.testing.assert_close(restored.samples, written.samples, rtol=0, atol=0)
 
 
 def test_a_folder_without_logs_has_no_streams(tmp_path: Path) -> None:
-    assert FinishedStreams(tmp_path / "nowhere").read() == {}
+    assert StreamStore(tmp_path / "nowhere").read() == {}
 
 
 @pytest.mark.parametrize("cut", [1, 40, -2, -1])
 def test_an_incomplete_last_line_is_skipped_and_replaced(tmp_path: Path, cut: int) -> None:
-    log = FinishedStreams(tmp_path)
+    log = StreamStore(tmp_path)
     log.append(INSTANCE)
     complete = log.path.read_bytes()
     log.append(replace(INSTANCE, index=5))
@@ -66,15 +66,15 @@ def test_an_incomplete_last_line_is_skipped_and_replaced(tmp_path: Path, cut: in
 
 
 def test_a_damaged_line_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    log = FinishedStreams(tmp_path)
+    log = StreamStore(tmp_path)
     log.append(INSTANCE)
     log.path.write_bytes(b"{}\n" + log.path.read_bytes())
-    with pytest.raises(ZooError, match=r"rank0\.jsonl is damaged .* remove .* and resume again"):
+    with pytest.raises(ZooError, match=r"streams\.jsonl is damaged .* remove it and resume the run"):
         log.read()
 
 
 def test_the_log_of_an_earlier_evaluation_is_removed(tmp_path: Path) -> None:
-    log = FinishedStreams(tmp_path)
+    log = StreamStore(tmp_path)
     log.append(INSTANCE)
     log.clear()
     assert log.read() == {}

@@ -1,0 +1,163 @@
+"""From the streams of a run folder to its rows: scores, segments, logs for other tools.
+
+Whatever streamed - a system on one or many ranks, a recorded log, an oracle - has written the
+streams of its row to the row's folder (``zoo.results.store``). Everything after that is computed
+here, from these files.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from zoo.data.talks import Talk
+from zoo.evaluation.compute import compute_facts, stage_parts
+from zoo.evaluation.finished_comet import with_comet
+from zoo.evaluation.scorer import Scorer
+from zoo.evaluation.segments import offline_segments, write_segment_files
+from zoo.evaluation.settings import Settings, resampling
+from zoo.evaluation.significance import with_significance
+from zoo.evaluation.talks import has_references
+from zoo.formats.speech import unloaded
+from zoo.languages import language as find_language
+from zoo.metrics.comet.scorer import Comet
+from zoo.results.files import report_streams, write_files
+from zoo.results.row import Row, write_rows
+from zoo.results.store import StreamStore
+from zoo.results.streams import ReportStream, write_talks
+from zoo.types import Convention, Instance
+
+RESULTS = "results.json"
+
+
+class ScoredRun:
+    """The rows of a run folder, whose ``results.json`` is complete after every row.
+
+    Args:
+        folder: run folder.
+        talks: talks of the run.
+        scorer: scores the streams.
+
+    Attributes:
+        rows: rows that are scored so far.
+        streams: streams of every row, for the report.
+        scorer: scores the streams.
+    """
+
+    def __init__(self, folder: Path, *, talks: Sequence[Talk], scorer: Scorer) -> None:
+        self.folder = folder
+        self.rows: list[Row] = []
+        self.streams: list[ReportStream] = []
+        self.scorer = scorer
+        self._talks = talks
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the evaluation."""
+        return self.scorer.settings
+
+    def score(
+        self,
+        row: Row,
+        talks: Sequence[Talk],
+        *,
+        with_speech: bool = False,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """Score the streams of a row and write its files and ``results.json``.
+
+        Args:
+            row: row without scores; its folder has a stream per talk.
+            talks: talks of the row.
+            with_speech: whether the system has target speech.
+            facts: further entries of ``settings``.
+
+        Returns:
+            The row with its scores.
+
+        Raises:
+            ZooError: the streams on disk are damaged.
+        """
+        folder = (self.folder / row.instances).parent
+        instances = list(StreamStore(folder).read().values())
+        target = find_language(row.target_language)
+        is_offline, is_referenced = row.kind == "ceiling", has_references(talks)
+        if is_offline:
+            scored = self.scorer.offline(instances, talks, target, with_speech=with_speech)
+            segments: Sequence[Any] = offline_segments(talks, instances, language=target)
+        else:
+            scored = self.scorer.streamed(
+                instances,
+                talks,
+                target,
+                with_speech=with_speech,
+                check_health=row.kind == "system",
+            )
+            segments = scored.segments or ()
+        row = replace(
+            row,
+            scores={name: score.value for name, score in scored.scores.items()},
+            signatures={name: score.signature for name, score in scored.scores.items()},
+            flags=scored.flags,
+            talks=scored.talks,
+            stages=stage_parts(instances),
+            settings={
+                "batch_size": self.settings.batch_size,
+                "convention": convention_of(instances, self.settings.convention),
+                "resegmentation": self.settings.resegmentation,
+                "rules": self.settings.rules,
+                "view": self.settings.view,
+                "talks": len(talks),
+                "metrics": list(self.settings.metrics) if is_referenced else [],
+                **({} if is_referenced else {"references": False}),
+                **(facts or {}),
+                **(compute_facts(instances) if facts else {}),
+            },
+        )
+        write_files(self.folder / row.instances, instances, talks, scored.transcripts)
+        write_segment_files(folder, talks, segments, referenced=is_referenced)
+        if not self.rows:
+            write_talks(self.folder, self._talks)
+        if not is_offline:
+            # The report needs no samples of target speech, and an hour of speech has 230 MB.
+            without_samples = [unloaded(instance) for instance in instances]
+            self.streams += report_streams(len(self.rows), without_samples, talks, segments)
+        self.rows.append(row)
+        self._write_rows()
+        return row
+
+    def add_comet(self, comet: Comet) -> None:
+        """Add COMET scores to all rows. Raises ZooError if the COMET process stops."""
+        logs = [self.folder / row.instances for row in self.rows]
+        self.rows = with_comet(self.rows, logs, comet)
+        self._write_rows()
+
+    def add_significance(self) -> None:
+        """Add the intervals and tests of the settings to all rows. Does nothing without tests.
+
+        Raises ZooError if the settings name a baseline that no row has.
+        """
+        wanted = resampling(self.settings)
+        if wanted is not None:
+            baseline = self.settings.baseline
+            self.rows = with_significance(self.rows, self.folder, wanted, baseline=baseline)
+            self._write_rows()
+
+    def _write_rows(self) -> None:
+        write_rows(self.rows, self.folder / RESULTS)
+
+
+def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:
+    """Return the elapsed convention of computation-aware scores.
+
+    Args:
+        instances: streams of one row.
+        wanted: configured convention.
+
+    Returns:
+        ``wanted`` if the streams have chunk times; otherwise the convention of the recorded log, or
+        None for a log without elapsed times.
+    """
+    if any(instance.chunks for instance in instances):
+        return wanted
+    return next((instance.convention for instance in instances if instance.elapsed), None)
