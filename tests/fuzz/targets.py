@@ -35,11 +35,11 @@ from zoo.config.records import record_of
 from zoo.config.signatures import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
-from zoo.results.store import StreamStore
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
 from zoo.results.join import find_runs, joined_rows
+from zoo.results.store import StreamStore
 from zoo.training.writing import read_file
 
 RATE = 16_000

@@ -26,9 +26,9 @@ from zoo import audio
 from zoo.commands import evaluate, train
 from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Target, Word
-from zoo.results.store import StreamStore
 from zoo.formats.logs import read_log
 from zoo.languages import language
+from zoo.results.store import StreamStore
 from zoo.tracking import launch
 
 SHARDS = 3

@@ -19,6 +19,7 @@ from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 
 _EMPTY: ContextVar[bool] = ContextVar("_EMPTY", default=False)  # see ``without_weights``
+_SHAPES: ContextVar[bool] = ContextVar("_SHAPES", default=False)  # see ``shapes_of_weights``
 
 
 def dtype_named(name: str) -> torch.dtype:
@@ -46,6 +47,26 @@ def without_weights() -> Iterator[None]:
 def is_empty() -> bool:
     """Return whether networks are created without weights."""
     return _EMPTY.get()
+
+
+@contextmanager
+def shapes_of_weights() -> Iterator[None]:
+    """Create networks on the meta device: of weights, names and shapes are read and no values.
+
+    A file of weights that is missing, cut off or of another network raises ZooError as it does when
+    its values are read.
+    """
+    token = _SHAPES.set(True)
+    try:
+        with torch.device("meta"):
+            yield
+    finally:
+        _SHAPES.reset(token)
+
+
+def reads_shapes() -> bool:
+    """Return whether names and shapes of weights are read without their values."""
+    return _SHAPES.get()
 
 
 def mark_restored(module: nn.Module) -> None:

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from zoo import __version__
-from zoo.commands.show import log_rows, publish
+from zoo.commands.show import ShownRun
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
-from zoo.evaluation.loaded import LoadedSystems
+from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized
 from zoo.evaluation.plan import (
     AUTO,
-    Choices,
     corpus_hash,
-    evaluate_systems,
+    network_of,
     prepare,
     resumed_run,
     speech_models,
@@ -28,16 +27,16 @@ from zoo.evaluation.plan import (
     trainer_options,
     wants_smoke_test,
 )
+from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.machine import check_machine
-from zoo.metrics.comet.scorer import Comet
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.naming import run_name
-from zoo.tracking.results import log_comet
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
+from zoo.tracking.weights import weights_of
 
 
 def evaluate(cfg: Config) -> float | None:
@@ -74,7 +73,8 @@ def evaluate(cfg: Config) -> float | None:
         check_texts(talks, comet)
     if models and is_main_process():
         models.load(device)
-    facts = {
+    directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
+    facts: dict[str, Any] = {
         "corpus_hash": corpus_hash(talks, resume),
         "convention": settings.convention,
         "batch_size": settings.batch_size,
@@ -90,32 +90,35 @@ def evaluate(cfg: Config) -> float | None:
             trainer_options=options,
             resume=resume is not None,
         )
-        rows = evaluate_systems(evaluator, choices, loaded, tracker)
-        log_rows(rows, evaluator, tracker, run.folder, facts)
+        shown = ShownRun(evaluator.scored, tracker, facts, corpus=corpus.name)
+        networks: list[object] = []
+        for system, choice in take_systems(choices):
+            config = plain(choice)
+            if not isinstance(system, InstanceSource):
+                system = loaded.load(system, choice)
+                tracker.record_models(config)
+            # An offline row does not depend on the policy, so one row per network is enough.
+            is_new = network_of(config) not in networks
+            networks.append(network_of(config))
+            for row in evaluator.run(system, upper_bound=is_new, weights=weights_of(config)):
+                shown.log(row)
+        for target, source in directions:
+            for row in evaluator.oracles(target, source):
+                shown.log(row)
         if not run.main:
             return None
+
         notes = [*(models.notes if models else []), *evaluator.notes]
         if notes:
-            facts |= {"not scored": " ".join(notes)}
-        complete(evaluator, tracker, comet)
-        publish(evaluator, tracker, run.folder, facts)
+            facts["not scored"] = " ".join(notes)
+        if comet:
+            evaluator.scored.add_comet(comet)
+            shown.log_comet()
+        evaluator.scored.add_significance()
+        shown.publish()
         for note in notes:
             print(note)
     return optimized(evaluator.rows, cfg.optimized_metric)
-
-
-def complete(evaluator: Evaluator, tracker: Tracker, comet: Comet | None) -> None:
-    """Add the scores that need all rows at once: those of COMET, intervals and tests.
-
-    Args:
-        evaluator: evaluator with all rows.
-        tracker: receives the scores of COMET.
-        comet: COMET models, or None.
-    """
-    if comet is not None:
-        evaluator.add_comet(comet)
-        log_comet(tracker, evaluator.rows)
-    evaluator.add_significance()
 
 
 def open_tracker(

@@ -1,13 +1,13 @@
-"""Publishes the rows of an evaluation: logged scores, plots, the HTML report and the table."""
+"""Shows the rows of an evaluation: logged scores, plots, the HTML report and the table."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zoo.config import overrides
 from zoo.evaluation.compute import load_note
-from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.score import ScoredRun
 from zoo.files import relative_path
 from zoo.progress import wide_console
 from zoo.report.page import write_report
@@ -15,59 +15,80 @@ from zoo.report.table import print_table
 from zoo.results.names import comet_scores
 from zoo.results.row import Row
 from zoo.tracking.context import page_context
-from zoo.tracking.results import log_results, log_row
+from zoo.tracking.results import log_comet, log_results, log_row
 from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
 PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
 
 
-def log_rows(
-    rows: Iterable[Row],
-    evaluator: Evaluator,
-    tracker: Tracker,
-    folder: Path,
-    facts: Mapping[str, Any],
-) -> None:
-    """Log each row when it is finished, and update the HTML report from time to time.
+class ShownRun:
+    """Shows the rows of a run: logs each when it is scored, and publishes all at the end.
 
     Args:
-        rows: rows, computed while this function iterates.
-        evaluator: evaluator of the rows.
-        tracker: receives the scores.
-        folder: run folder.
-        facts: further facts for the report, by name.
+        scored: the rows that are scored so far, and their streams.
+        tracker: receives scores, plots, tables and files.
+        facts: further facts for the report, by name; entries may be added until ``publish``.
+        corpus: name of the corpus.
     """
-    last_page = time.monotonic()
-    for row in rows:
-        log_row(tracker, row)
-        if time.monotonic() - last_page > PAGE_INTERVAL:
-            write_page(evaluator, folder, facts)
-            last_page = time.monotonic()
 
+    def __init__(
+        self, scored: ScoredRun, tracker: Tracker, facts: Mapping[str, Any], *, corpus: str
+    ) -> None:
+        self._scored = scored
+        self._tracker = tracker
+        self._facts = facts
+        self._corpus = corpus
+        self._last_page: Seconds = time.monotonic()
 
-def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Print the table, write the plots and the HTML report, and log both.
+    def log(self, row: Row) -> None:
+        """Log a row, and update the HTML report from time to time."""
+        log_row(self._tracker, row)
+        if time.monotonic() - self._last_page > PAGE_INTERVAL:
+            self._write_page()
+            self._last_page = time.monotonic()
 
-    Args:
-        evaluator: evaluator with all rows.
-        tracker: receives plots, tables and files.
-        folder: run folder.
-        facts: further facts for the report, by name.
-    """
-    rows = evaluator.rows
-    console = wide_console()
-    print_table(rows, console=console)
-    if note := load_note(rows):
-        console.print(note, markup=False, highlight=False)
-    png, page = write_plot(rows, folder), write_page(evaluator, folder, facts)
-    for name in comet_scores(rows):
-        from zoo.report.plots import plot_curves
+    def log_comet(self) -> None:
+        """Log the COMET scores of all rows, which follow after the last row."""
+        log_comet(self._tracker, self._scored.rows)
 
-        plot_curves(rows, folder / f"curves_{name}", quality=name)
-    log_results(tracker, rows, evaluator.streams, folder=folder, plot=png, page=page)
+    def publish(self) -> None:
+        """Print the table, write the plots and the HTML report, and log both."""
+        rows, folder = self._scored.rows, self._scored.folder
+        console = wide_console()
+        print_table(rows, console=console)
+        if note := load_note(rows):
+            console.print(note, markup=False, highlight=False)
+        png, page = write_plot(rows, folder), self._write_page()
+        for name in comet_scores(rows):
+            from zoo.report.plots import plot_curves
 
-    print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
+            plot_curves(rows, folder / f"curves_{name}", quality=name)
+        log_results(self._tracker, rows, self._scored.streams, folder=folder, plot=png, page=page)
+
+        print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
+
+    def _write_page(self) -> Path:
+        """Write the HTML report of the rows so far and return its path."""
+        rows = self._scored.rows
+        page = self._scored.folder / "report.html"
+        # A recorded log may have a convention of its own.
+        conventions = {
+            row.settings["convention"] or "no elapsed times" for row in rows if row.kind == "system"
+        }
+        facts = {
+            **self._facts,
+            "convention": ", ".join(sorted(conventions)),
+            "weights": list_weights(rows),
+        }
+        write_report(
+            page,
+            rows=rows,
+            streams=self._scored.streams,
+            title=f"SimulZoo: {self._corpus}",
+            context=page_context(facts, overrides()),
+        )
+        return page
 
 
 def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:
@@ -80,34 +101,7 @@ def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:
     return png
 
 
-def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> Path:
-    """Write the HTML report of the rows so far and return its path.
-
-    Args:
-        evaluator: evaluator with at least one row.
-        folder: run folder.
-        facts: further facts for the report, by name.
-    """
-    rows = evaluator.rows
-    page = folder / "report.html"
-    # A recorded log may have a convention of its own.
-    conventions = {
-        row.settings["convention"] or "no elapsed times" for row in rows if row.kind == "system"
-    }
-    write_report(
-        page,
-        rows=rows,
-        streams=evaluator.streams,
-        title=f"SimulZoo: {evaluator.corpus}",
-        context=page_context(
-            {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)},
-            overrides(),
-        ),
-    )
-    return page
-
-
-def weights(rows: Sequence[Row]) -> str:
+def list_weights(rows: Sequence[Row]) -> str:
     """Return the weights and the size of each system, without those of recorded logs."""
     named = {
         row.system: f"{row.system}: {', '.join(row.settings['weights'].values())} "

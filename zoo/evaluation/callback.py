@@ -18,9 +18,9 @@ from zoo.evaluation.comet import check_texts, find_comet, scored_with_comet
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.strategy import IndependentRanks
-from zoo.results.store import StreamStore
 from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
+from zoo.results.store import StreamStore
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import ranks

@@ -1,11 +1,16 @@
-"""Loads the systems of a comparison one after the other."""
+"""Loads the systems of a comparison one after the other; each reads its weights once."""
 
+import copy
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoo.config import Config, build, plain
+from zoo.config import Config, plain
+from zoo.evaluation.recorded import InstanceSource
 
 if TYPE_CHECKING:
     from zoo.systems.system import System
+
+Choices = dict["System | InstanceSource", Config]  # configuration of each system
 
 
 class LoadedSystems:
@@ -23,8 +28,15 @@ class LoadedSystems:
         self._config: dict[str, Any] = {}
         self._system: System | None = None
 
-    def load(self, cfg: Config) -> "System":
-        """Create the system of a configuration, load its weights and drop the system before it.
+    def load(self, system: "System", cfg: Config) -> "System":
+        """Load the weights of a system and drop the system before it.
+
+        Args:
+            system: The system, which is not loaded yet.
+            cfg: Its configuration.
+
+        Returns:
+            The system, or the system before it if both have the same configuration.
 
         Raises:
             ZooError: A weight or file is missing or damaged.
@@ -39,7 +51,6 @@ class LoadedSystems:
         if self._system is not None and config["system"] == self._config["system"]:
             return self._system
 
-        system: System = build(cfg.system)
         before, self._system = self._system, None
         if (
             isinstance(before, StreamingSystem)
@@ -48,7 +59,6 @@ class LoadedSystems:
         ):
             system.share_backbone(before)
         del before  # its weights are freed before the next are read
-        torch.manual_seed(self.seed)
         system.configure_model()
         self._config, self._system = config, system
         return system
@@ -57,3 +67,44 @@ class LoadedSystems:
         """Return whether the loaded network serves a configuration, unchanged by a latency knob."""
         changed = before.knob is not None and before.knob.attribute.startswith("backbone.")
         return not changed and bool(config["backbone"] == self._config["backbone"])
+
+
+def take_systems(choices: Choices) -> Iterator[tuple["System | InstanceSource", Config]]:
+    """Remove and yield system after system, so that each is freed when the next is loaded."""
+    while choices:
+        system = next(iter(choices))
+        yield system, choices.pop(system)
+
+
+def check_streams(system: "System", values: Sequence[float | None]) -> None:
+    """Check without the values of its weights that a system can be loaded and opens streams.
+
+    The system itself stays as it is. What another tool loads cannot be checked in this way.
+
+    Args:
+        system: A system that is not loaded.
+        values: Values of its latency knob; None: the system has no knob.
+
+    Raises:
+        ZooError: A file is missing or does not fit, or no stream can start at a value.
+    """
+    from zoo.backbones.base import shapes_of_weights
+    from zoo.systems.base import StreamingSystem
+
+    if not isinstance(system, StreamingSystem):
+        return
+    trial = copy.deepcopy(system)
+    try:
+        with shapes_of_weights():
+            trial.configure_model()
+            open_at(trial, values)
+    except (NotImplementedError, RuntimeError):
+        return  # a part that computes with its weights when it is loaded, such as a voice of XTTS
+
+
+def open_at(system: "System", values: Sequence[float | None]) -> None:
+    """Open a stream at each value of the latency knob. Raises ZooError if none can start."""
+    for value in values:
+        if value is not None:
+            system.turn_knob(value)
+        system.open("")

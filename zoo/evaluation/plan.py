@@ -4,7 +4,7 @@ What streams (networks, Lightning) and what scores target speech is imported whe
 imports take seconds, and a recorded log needs neither.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +19,16 @@ from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation.loaded import LoadedSystems
+from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
-from zoo.evaluation.runner import Evaluator, has_speech
+from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
 from zoo.evaluation.significance import check_baseline
 from zoo.evaluation.talks import check_talks, has_references, of_directions
 from zoo.parsing import parse_json
-from zoo.results.row import Row
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import check_unused, ensure_writable
-from zoo.tracking.tracker import Tracker
-from zoo.tracking.weights import weights_of
 
 if TYPE_CHECKING:
     from zoo.evaluation.speech import SpeechModels
@@ -41,8 +38,6 @@ AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
-
-Choices = Mapping["System | InstanceSource", Config]  # configuration of each system
 
 
 def wants_smoke_test(cfg: Config) -> bool:
@@ -99,37 +94,6 @@ def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
         options: Mapping[str, Any] = build(choices[system].trainer).keywords
         return options
     return None
-
-
-def evaluate_systems(
-    evaluator: Evaluator, choices: Choices, loaded: LoadedSystems, tracker: Tracker
-) -> Iterator[Row]:
-    """Evaluate every system, then the oracles of every language pair; yield each row on rank 0.
-
-    Args:
-        evaluator: evaluator of the corpus.
-        choices: configuration of each system.
-        loaded: loads one system after the other.
-        tracker: records the models that a system reads.
-    """
-    networks: list[object] = []
-    for system, choice in choices.items():
-        network = network_of(plain(choice))
-        if isinstance(system, InstanceSource):
-            yield from evaluator.run(system)
-        else:
-            streaming_system = loaded.load(choice)
-            tracker.record_models(plain(choice))
-            yield from evaluator.run(
-                streaming_system,
-                upper_bound=network not in networks,
-                weights=weights_of(plain(choice)),
-            )
-        networks.append(network)
-
-    pairs = [(system.target_language, system.source_language) for system in choices]
-    for target, source in dict.fromkeys(pairs):
-        yield from evaluator.oracles(target, source)
 
 
 def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None":
@@ -221,13 +185,14 @@ def prepare(
         with_speech=has_speech(last),
     )
 
-    # the last system stays loaded, and the first is evaluated first
-    for system in reversed(systems):
-        loaded_system = loaded.load(choices[system])
-        for value in knob_values(system, settings):
-            if value is not None:
-                loaded_system.turn_knob(value)
-            loaded_system.open("")  # raises ZooError if no stream can start at this value
+    # The first system stays loaded, because it streams first. The weights of the others are read
+    # when their turn comes.
+    for position, system in enumerate(systems):
+        values = knob_values(system, settings)
+        if position:
+            check_streams(system, values)
+        else:
+            open_at(loaded.load(system, choices[system]), values)
     return talks
 
 

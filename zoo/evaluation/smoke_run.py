@@ -1,28 +1,26 @@
 """The job of evaluate.py with ``smoke=true``: a smoke test of each system, without files."""
 
 import sys
-from collections.abc import Mapping
 
 import torch
 
-from zoo.config import Config, plain
+from zoo.config import plain
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
 from zoo.evaluation import smoke
-from zoo.evaluation.recorded import InstanceSource
+from zoo.evaluation.loaded import Choices
 from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import check_talks
 from zoo.progress import wide_console
 from zoo.systems.base import StreamingSystem
-from zoo.systems.system import System
 from zoo.types import SAMPLE_RATE
 
 FAILED = 1  # exit code of a smoke test with a failed check
 
 
 def smoke_test(
-    choices: Mapping[System | InstanceSource, Config],
+    choices: Choices,
     corpus: Corpus,
     settings: Settings,
     *,

@@ -15,7 +15,7 @@ from zoo.systems.system import System
 from zoo.tracking.launch import is_main_process
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListedTalks:
     """A corpus of talks that are read already; see ``zoo.data.corpora.Corpus``."""
 

@@ -238,5 +238,6 @@ class System(lightning.LightningModule):
                     follower.on_talk_end(self.trainer, self, instance)
         return instances
 
-    test_step = predict_step
-    validation_step = predict_step
+    # The callbacks receive the instances; Lightning ignores what these two steps return.
+    test_step = predict_step  # type: ignore[assignment]
+    validation_step = predict_step  # type: ignore[assignment]

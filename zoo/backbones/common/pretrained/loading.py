@@ -20,7 +20,7 @@ from transformers import (
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
-from zoo.backbones.base import check_finite, is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.errors import ZooError, check_choice, shorten_list
@@ -185,6 +185,8 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
     with explained(f"The weights of {name} cannot be loaded"), quiet():
         if is_empty():
             return _empty_network(network, name, dtype, **options)
+        if reads_shapes():
+            options["device_map"] = "meta"
         model, report = from_pretrained(
             network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
         )

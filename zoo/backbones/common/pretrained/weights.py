@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from zoo.backbones.base import check_finite, is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.errors import ZooError, run_script, shorten_list
 from zoo.files import atomic_file, write_text
 from zoo.hints import job_command
@@ -261,8 +261,13 @@ def tensor_files(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def read_tensor(path: Path, name: str) -> Tensor:
-    """Read one tensor of a safetensors file without reading the other tensors."""
+    """Read one tensor of a safetensors file without reading the other tensors.
+
+    Within ``shapes_of_weights`` the tensor has no values.
+    """
     with open_tensors(path) as file:
+        if reads_shapes():
+            return torch.empty(file.get_slice(name).get_shape(), device="meta")
         tensor: Tensor = file.get_tensor(name)
     return tensor
 

@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
-from zoo.backbones.base import check_finite, is_empty, mark_restored
+from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
@@ -113,6 +113,7 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
                 source,
                 dtype=torch.float32,
                 output_loading_info=True,
+                **({"device_map": "meta"} if reads_shapes() else {}),
             )
         model, report = loaded
     except (OSError, ValueError, SafetensorError) as error:
