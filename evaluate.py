@@ -1,6 +1,6 @@
 """python evaluate.py [system=NAME key=value]: stream talks through a system and score them."""
 
-from zoo.commands import evaluate
+from zoo.config import entry_point
 
 if __name__ == "__main__":
-    evaluate()
+    entry_point("evaluate", "zoo.commands.evaluation:evaluate")

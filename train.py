@@ -1,6 +1,6 @@
 """python train.py experiment=NAME [key=value]: train, evaluate and export a system."""
 
-from zoo.commands import train
+from zoo.config import entry_point
 
 if __name__ == "__main__":
-    train()
+    entry_point("train", "zoo.training.job:train")

@@ -44,7 +44,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
         launch.launch_name.cache_clear()
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *given])
         try:
-            entry_point(name, job)
+            monkeypatch.setattr("zoo.config.job.resolve_name", lambda name: job)
+            entry_point(name, "any.module:job")
         except SystemExit as left:
             return int(left.code or 0)
         return 0

@@ -58,7 +58,7 @@ def test_every_command_builds_its_systems(
             seen[choice.system.name] = type(build(choice.system).policy).__name__
         (run_folder() / "result").touch()
 
-    monkeypatch.setattr("zoo.commands._evaluate", job)
+    monkeypatch.setattr("zoo.config.job.resolve_name", lambda name: job)
     assert start(monkeypatch, *command) == 0
     assert seen in (
         {"hold_back": "HoldBack"},

@@ -1,24 +1,22 @@
 """The commands simulzoo-train, simulzoo-evaluate, simulzoo-translate and simulzoo-prepare.
 
 train.py, evaluate.py, ``python -m zoo.translate`` and ``python -m zoo.prepare`` call them.
-
-The jobs are imported late: their imports take seconds, which a mistyped key need not wait for.
 """
 
 import sys
 
-from zoo.config import Config, entry_point
+from zoo.config import entry_point
 from zoo.errors import run_script
 
 
 def train() -> None:
     """Run the training that the command line describes; see ``conf/train.yaml``."""
-    entry_point("train", _train)
+    entry_point("train", "zoo.training.job:train")
 
 
 def evaluate() -> None:
     """Run the evaluation that the command line describes; see ``conf/evaluate.yaml``."""
-    entry_point("evaluate", _evaluate)
+    entry_point("evaluate", "zoo.commands.evaluation:evaluate")
 
 
 def translate() -> None:
@@ -27,35 +25,11 @@ def translate() -> None:
 
     def start() -> None:
         sys.argv[1:] = to_overrides(sys.argv[1:])
-        entry_point("translate", _translate)
+        entry_point("translate", "zoo.translate.job:translate")
 
     run_script(start)
 
 
 def prepare() -> None:
     """Make training data of the corpus that the command line names; see ``conf/prepare.yaml``."""
-    entry_point("prepare", _prepare)
-
-
-def _train(cfg: Config) -> float | None:
-    from zoo.training.job import train
-
-    return train(cfg)
-
-
-def _evaluate(cfg: Config) -> float | None:
-    from zoo.commands.evaluation import evaluate
-
-    return evaluate(cfg)
-
-
-def _translate(cfg: Config) -> None:
-    from zoo.translate.job import translate
-
-    translate(cfg)
-
-
-def _prepare(cfg: Config) -> None:
-    from zoo.prepare.job import prepare
-
-    prepare(cfg)
+    entry_point("prepare", "zoo.prepare.job:prepare")

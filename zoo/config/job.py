@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 import hydra
@@ -113,7 +114,7 @@ def run_folder() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> None:
+def entry_point(config_name: str, job: str) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
 
     A mistake is printed to stderr as one sentence and ends the process with exit code 2. Ctrl-C
@@ -121,7 +122,9 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
 
     Args:
         config_name: ``train`` or ``evaluate``.
-        job: the work; a sweeper optimises the value that it returns.
+        job: module and function of the work, such as ``zoo.training.job:train``; a sweeper
+            optimises the value that it returns. The module is imported after the command line is
+            checked: the import takes seconds, for which a mistyped key need not wait.
     """
     escape_unprintable()
     register()
@@ -141,7 +144,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
             _check_languages(cfg)
             _check_keys(cfg, config_name)
             check_folders(cfg)
-            value = job(cfg)
+            value: float | None = resolve_name(job)(cfg)
         except ZooError as error:
             _exit(str(error))
         except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
