@@ -8,19 +8,9 @@ from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.languages import Language
 from zoo.metrics.comet.scorer import score_name
+from zoo.results.names import DOCUMENTS, scores_of
 from zoo.results.row import Row
 from zoo.types import Instance
-
-EVENT_SCORES = ("SegmentSeconds", "SegmentWords", "TranscriptWER")  # of streams with events
-SPEECH_SCORES = (
-    "ASR_BLEU",
-    "ASR_chrF",
-    "ASR_DocBLEU",
-    "ASR_WER",
-    "SpeechCER",
-    "SpeechWER",
-    "UTMOS",
-)
 
 
 def check_optimized(
@@ -49,10 +39,10 @@ def check_optimized(
     scored = Scorer(settings).streamed(
         [_sample(longest, target)], [longest], target, with_speech=with_speech
     )
-    names = [*scored.scores, *EVENT_SCORES, *(SPEECH_SCORES if with_speech else ())]
+    names = [*scored.scores, *scores_of("events"), *(scores_of("speech") if with_speech else ())]
     for model in settings.comet:
-        names += [score_name(model), f"Doc{score_name(model)}"]
-    check_choice("optimized_metric", metric, sorted(names))
+        names += [score_name(model), DOCUMENTS + score_name(model)]
+    check_choice("optimized_metric", metric, sorted(set(names)))
 
 
 def _sample(talk: Talk, target: Language) -> Instance:

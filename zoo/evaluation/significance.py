@@ -10,13 +10,13 @@ from zoo.languages import language as find_language
 from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.significance import Estimate, Resampling, estimate_mean, estimate_quality
 from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import comet_scores
+from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
 from zoo.results.row import Row
 from zoo.results.segments import NAME, ScoredSegment, read_segments
 
 # Scores of a row by the latency of its segments of which they are the mean.
-MEANS = {"StreamLAAL": "StreamLAAL", "LAAL": "LongLAAL", "YAAL": "LongYAAL"}
-SUFFIXES = ("", "_CA")
+MEANS = {entry.name: entry.mean_of for entry in SCORES if entry.mean_of}
+SUFFIXES = ("", COMPUTATION_AWARE)
 
 
 def check_baseline(name: str | None, labels: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zoo.report.table import cell, number, significance_notes
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import columns, score_column
+from zoo.results.names import COMPUTATION_AWARE, columns, find_entry, main_score
 from zoo.results.row import Row
 
 # Note beside the name of a row, by the kind of the row.
@@ -38,36 +38,43 @@ def headline(rows: Sequence[Row]) -> list[str]:
     Only system rows without flags are considered, and of these, those of systems that receive the
     reference segments only if there are no others.
     """
+    quality, latency = main_score("quality"), main_score("latency")
+    aware = latency + COMPUTATION_AWARE
     sentences = []
     for key, group in by_test_set(rows).items():
         scored = [
             row
             for row in group
-            if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None
+            if row.kind == "system" and not row.flags and row.scores.get(quality) is not None
         ]
         # Systems that receive the reference segments are compared with each other only.
         scored = [row for row in scored if not row.has_reference_segments] or scored
         if not scored:
-            missing = "no system has a row with a BLEU score and without flags"
+            missing = f"no system has a row with a {quality} score and without flags"
             if not any(row.has_references for row in group):
                 missing = "the talks have no references, which scores of quality need"
             sentences.append(f"{test_set_label(key)}: {missing}.")
             continue
 
-        best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
+        best = max(scored, key=lambda row: row.scores[quality] or 0.0)
         system = f"{best.system} at {best.knob_label}" if best.knob else best.system
-        bleu = number(best.scores["BLEU"], 1)
-        sentence = f"{test_set_label(key)}: {system} reaches {bleu} BLEU"
-        if best.scores.get("StreamLAAL") is not None:
-            sentence += f" with a StreamLAAL of {number(best.scores['StreamLAAL'], 2)} s"
-            if best.scores.get("StreamLAAL_CA") is not None:
-                sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
+        value = _shown(best, quality)
+        sentence = f"{test_set_label(key)}: {system} reaches {value} {quality}"
+        if best.scores.get(latency) is not None:
+            sentence += f" with a {latency} of {_shown(best, latency)} s"
+            if best.scores.get(aware) is not None:
+                sentence += f" ({_shown(best, aware)} s computation-aware)"
 
         offline = offline_row(best, group)
         if offline is not None:
-            sentence += f"; offline, segment by segment, {number(offline.scores['BLEU'], 1)}"
+            sentence += f"; offline, segment by segment, {_shown(offline, quality)}"
         sentences.append(f"{sentence}.")
     return sentences
+
+
+def _shown(row: Row, score: str) -> str:
+    """Return a score of a row with its usual number of decimals."""
+    return number(row.scores[score], find_entry(score).digits)
 
 
 def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
@@ -76,7 +83,7 @@ def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
     Systems with the same model share one offline row, which has the name of the first of them.
     """
     ceilings = (other for other in group if other.kind == "ceiling")
-    found = [other for other in ceilings if other.scores.get("BLEU") is not None]
+    found = [other for other in ceilings if other.scores.get(main_score("quality")) is not None]
     weights = row.settings.get("weights")
     for other in found:
         if other.system == f"{row.system} offline":
@@ -208,7 +215,7 @@ def _line(row: Row, place: int, score_columns: Iterable[tuple[str, str]], *, is_
 
 def _score(row: Row, score: str) -> str:
     """Return the content of the cell of a score: its value, and half of its interval below."""
-    value, _, interval = cell(row, score_column(score)).partition(" ")
+    value, _, interval = cell(row, find_entry(score).column()).partition(" ")
     return value + (f"<small>{interval.strip()}</small>" if interval else "")
 
 

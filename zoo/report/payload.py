@@ -14,16 +14,12 @@ from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import comet_scores
+from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds, StreamEvent
 
-QUALITY = ("BLEU", "chrF", "ASR_BLEU", "ASR_chrF")
-# First choices of the latency axis; other scores that have a computation-aware form follow.
-LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
-COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 Json = Any
 
 
@@ -124,19 +120,27 @@ def _units(text: str, instance: Instance) -> list[str]:
 
 
 def _axes(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the scores that the axes of the plot offer."""
+    """Return the scores that the axes of the plot offer.
+
+    The first choices of the latency axis are the columns of the table of talks; other scores that
+    have a computation-aware form follow.
+    """
     present: list[str] = []
     for row in rows:
         for name, value in row.scores.items():
             if value is not None and name not in present:
                 present.append(name)
 
-    others = [
-        name for name in present if name + COMPUTATION_AWARE in present and name not in LATENCY
+    qualities = [entry.name for entry in SCORES if entry.axis == "quality"]
+    latencies = [
+        entry.name
+        for entry in SCORES
+        if entry.axis == "latency" and not entry.columns.keys().isdisjoint(("talks", "speech"))
     ]
+    aware = [name for name in present if name + COMPUTATION_AWARE in present]
     return {
-        "quality": [name for name in (*QUALITY, *comet_scores(rows)) if name in present],
-        "latency": [name for name in LATENCY if name in present] + others,
+        "quality": [name for name in (*qualities, *comet_scores(rows)) if name in present],
+        "latency": list(dict.fromkeys([*(n for n in latencies if n in present), *aware])),
     }
 
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_system, by_test_set, test_set_label
+from zoo.results.names import COMPUTATION_AWARE, main_score
 from zoo.results.row import Row
 
 MANY = 4  # maximum number of systems whose points are all labelled; of more, only the ends are
@@ -48,7 +49,9 @@ class Panel:
     quality: str
 
 
-def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tuple[Path, Path]:
+def plot_curves(
+    rows: Sequence[Row], stem: Path, *, quality: str = main_score("quality")
+) -> tuple[Path, Path]:
     """Plot ``quality`` against StreamLAAL and StreamLAAL_CA (seconds), side by side.
 
     If a row has ASR_BLEU, a third panel shows ASR_BLEU against the StartOffset of the speech. Every
@@ -84,12 +87,14 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
 
 def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
     """Return panels for ideal and computation-aware latency, and for scored target speech."""
+    latency = main_score("latency")
     panels = [
-        Panel("ideal", "StreamLAAL", quality),
-        Panel("computation-aware", "StreamLAAL_CA", quality),
+        Panel("ideal", latency, quality),
+        Panel("computation-aware", latency + COMPUTATION_AWARE, quality),
     ]
-    has_speech = any(row.scores.get("ASR_BLEU") is not None for row in rows)
-    return [*panels, Panel("speech", "StartOffset", "ASR_BLEU")] if has_speech else panels
+    speech = Panel("speech", main_score("latency", "speech"), main_score("quality", "speech"))
+    has_speech = any(row.scores.get(speech.quality) is not None for row in rows)
+    return [*panels, speech] if has_speech else panels
 
 
 def _panels(

@@ -12,7 +12,7 @@ from rich.text import Text
 from zoo.errors import ZooError, unknown_choice
 from zoo.report.table import DASH, cell, number, significance_notes
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import Column, columns, score_column
+from zoo.results.names import Column, columns, find_entry
 from zoo.results.row import Row, TalkScores
 
 
@@ -27,7 +27,7 @@ def chosen_columns(rows: Sequence[Row], names: Sequence[str] | None) -> list[Col
     for name in names:
         if name not in known:
             raise unknown_choice("score", name, known)
-    return [score_column(name) for name in names]
+    return [find_entry(name).column() for name in names]
 
 
 def by_score(rows: Sequence[Row], names: Sequence[str]) -> RenderableType:

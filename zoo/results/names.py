@@ -1,9 +1,19 @@
-"""Scores by name: their columns, units and decimals, and the roles that they play in charts."""
+"""Scores by name: one entry for each, with its column, its unit and the roles that it plays."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
 
 from zoo.results.row import Row
+
+# Tables: of whole talks, of streams of one sentence each, of talks without references; "speech"
+# has the columns that a table of the first two kinds adds for target speech.
+TableKind = Literal["talks", "sentences", "speech", "unreferenced"]
+Axis = Literal["quality", "latency"]
+COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
+DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
+MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,56 +27,132 @@ class Column:
         unit: unit of the values.
         priority: rank of the column. A narrow terminal leaves out the columns of the largest
             priority first.
-        speech: whether the column is shown only for systems with target speech.
     """
 
     score: str
     header: str
-    digits: int
+    digits: int = 2
     unit: str = ""
     priority: int = 0
-    speech: bool = False
 
 
-COLUMNS = (
-    Column("BLEU", "BLEU", 1),
-    Column("chrF", "chrF", 1, priority=3),
-    Column("ASR_BLEU", "ASR\nBLEU", 1, speech=True),
-    Column("ASR_WER", "ASR\nWER", 1, priority=4, speech=True),
-    Column("StreamLAAL", "Stream\nLAAL", 2, "s"),
-    Column("StreamLAAL_CA", "Stream\nLAAL_CA", 2, "s", priority=1),
-    Column("LongYAAL", "Long\nYAAL", 2, "s", priority=4),
-    Column("StartOffset", "Start\nOffset", 2, "s", priority=1, speech=True),
-    Column("RTF", "RTF", 2, priority=2),
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of a score.
+
+    Attributes:
+        name: name of the score.
+        heading: heading of its column; empty: the name.
+        digits: number of decimals.
+        unit: unit of a time: ``s``, or ``source`` for a share of the duration of the source.
+        columns: priority of its column by the kind of table that shows it.
+        axis: axis of the curves on which it is drawn, or None.
+        of: what is scored: text, target speech, either of them (``output``), or the events of
+            streams. Streams without target speech or events have no such scores.
+        mean_of: score of a segment of which it is the mean, from which its interval follows; None:
+            it has no interval, or one of resampled texts.
+        better: which values are better.
+    """
+
+    name: str
+    heading: str = ""
+    digits: int = 2
+    unit: str = ""
+    columns: Mapping[TableKind, int] = field(default_factory=dict)
+    axis: Axis | None = None
+    of: Literal["text", "speech", "output", "events"] = "text"
+    mean_of: str | None = None
+    better: Literal["higher", "lower"] | None = None
+
+    def column(self, kind: TableKind | None = None) -> Column:
+        """Return the column of the score in a kind of table; None: outside of these tables."""
+        priority = 0 if kind is None else self.columns[kind]
+        return Column(self.name, self.heading or self.name, self.digits, self.unit, priority)
+
+
+_quality = partial(Entry, axis="quality", better="higher")
+_time = partial(Entry, unit="s", better="lower")
+_latency = partial(_time, axis="latency")
+
+# One entry per score, in the order of the columns. A score without an entry has two decimals.
+SCORES = (
+    _quality("BLEU", digits=1, columns={"talks": 0, "sentences": 0}),
+    _quality("chrF", digits=1, columns={"talks": 3, "sentences": 3}),
+    _quality("ASR_BLEU", "ASR\nBLEU", digits=1, columns={"speech": 0}, of="speech"),
+    _quality("ASR_chrF", of="speech"),
+    Entry("ASR_DocBLEU", of="speech", better="higher"),
+    Entry("ASR_WER", "ASR\nWER", digits=1, columns={"speech": 4}, of="speech", better="lower"),
+    Entry("DocBLEU", better="higher"),
+    _latency("StreamLAAL", "Stream\nLAAL", columns={"talks": 0}, mean_of="StreamLAAL"),
+    _time("StreamLAAL_CA", "Stream\nLAAL_CA", columns={"talks": 1}),
+    _latency("AL", columns={"sentences": 1}),
+    _latency("LAAL", columns={"sentences": 0}, mean_of="LongLAAL"),
+    _time("LAAL_CA", columns={"sentences": 1}),
+    _latency("LongYAAL", "Long\nYAAL", columns={"talks": 4}),
+    _latency("YAAL", mean_of="LongYAAL"),
+    _latency("AP", unit="source", columns={"sentences": 3}),
+    _latency("DAL", columns={"sentences": 3}),
+    _latency("ATD", columns={"sentences": 3}),
+    _latency("LongAL"),
+    _latency("LongLAAL"),
+    _latency("LongAP", unit="source"),
+    _latency("LongDAL"),
+    _latency("StartOffset", "Start\nOffset", columns={"speech": 1, "unreferenced": 0}, of="output"),
+    _time("StartOffset_CA", "Start\nOffset_CA", columns={"unreferenced": 1}, of="output"),
+    _latency("EndOffset", "End\nOffset", columns={"unreferenced": 0}, of="output"),
+    _time("EndOffset_CA", "End\nOffset_CA", columns={"unreferenced": 1}, of="output"),
+    _time("DiscontinuitySum", of="speech"),
+    _time("DiscontinuityAve", of="speech"),
+    Entry("DiscontinuityNum", of="speech", better="lower"),
+    Entry("SpeechOverlap", of="speech"),
+    Entry("SpeechCER", of="speech", better="lower"),
+    Entry("SpeechWER", of="speech", better="lower"),
+    Entry("UTMOS", of="speech", better="higher"),
+    Entry("SegmentSeconds", of="events"),
+    Entry("SegmentWords", of="events"),
+    Entry("TranscriptWER", of="events", better="lower"),
+    Entry("RTF", columns=dict.fromkeys(("talks", "sentences", "unreferenced"), 2), better="lower"),
 )
-# Columns of talks without references.
-UNREFERENCED_COLUMNS = (
-    Column("StartOffset", "Start\nOffset", 2, "s"),
-    Column("StartOffset_CA", "Start\nOffset_CA", 2, "s", priority=1),
-    Column("EndOffset", "End\nOffset", 2, "s"),
-    Column("EndOffset_CA", "End\nOffset_CA", 2, "s", priority=1),
-    Column("RTF", "RTF", 2, priority=2),
-)
-# Columns of streams of one sentence each, by the score of whole talks that they replace.
-SENTENCE_COLUMNS = {
-    "StreamLAAL": (
-        Column("AL", "AL", 2, "s", priority=1),
-        Column("LAAL", "LAAL", 2, "s"),
-    ),
-    "StreamLAAL_CA": (Column("LAAL_CA", "LAAL_CA", 2, "s", priority=1),),
-    "LongYAAL": (
-        Column("AP", "AP", 2, priority=3),
-        Column("DAL", "DAL", 2, "s", priority=3),
-        Column("ATD", "ATD", 2, "s", priority=3),
-    ),
-}
-MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
-SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # scores that only systems with target speech have
+# Entry of every COMET model. Scores are between 0 and 1; comet-score prints four decimals.
+COMET = _quality("COMET", digits=4)
+
+
+def find_entry(name: str) -> Entry:
+    """Return the entry of a score; a computation-aware score may have that of the ideal one."""
+    entries = {entry.name: entry for entry in SCORES}
+    if is_comet(name):
+        return replace(COMET, name=name, heading=name.replace("_", "\n"))
+    ideal = entries.get(name.removesuffix(COMPUTATION_AWARE), Entry(name))
+    return entries.get(name) or replace(ideal, name=name, heading="", mean_of=None)
+
+
+def is_comet(name: str) -> bool:
+    """Return whether a score is that of a COMET model."""
+    return COMET.name in name.upper()
+
+
+def main_score(axis: Axis, kind: TableKind = "talks") -> str:
+    """Return the score of an axis that a kind of table leaves out last."""
+    drawn = [entry for entry in SCORES if entry.axis == axis and kind in entry.columns]
+    return min(drawn, key=lambda entry: entry.columns[kind]).name
+
+
+def scores_of(of: Literal["speech", "events"]) -> list[str]:
+    """Return the names of the scores that only streams with target speech or events have."""
+    return [entry.name for entry in SCORES if entry.of == of]
 
 
 def has_speech_scores(row: Row) -> bool:
     """Return whether a row has scores of target speech."""
-    return any(score in row.scores for score in SPEECH_SCORES)
+    return any(name in row.scores for name in scores_of("speech"))
+
+
+def table_kind(row: Row) -> TableKind:
+    """Return the kind of table that shows a row."""
+    if not row.has_references:
+        return "unreferenced"
+    is_sentences = row.settings.get("view") == "segments" or row.scores.get("AL") is not None
+    return "sentences" if is_sentences else "talks"
 
 
 def columns(rows: Sequence[Row]) -> list[Column]:
@@ -76,25 +162,35 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     its score. If every stream is a single sentence, latency is that of SimulEval, per sentence, and
     with the counting rules of a tool that prints milliseconds it is shown as that tool does.
     """
-    speech_scores = {
+    kinds = {table_kind(row) for row in rows}
+    comet = [find_entry(name).column() for name in comet_scores(rows)]
+    if kinds == {"unreferenced"}:
+        return [*_columns("unreferenced"), *comet]
+
+    kind: TableKind = "sentences" if kinds == {"sentences"} else "talks"
+    spoken = {
         name
         for row in rows
         if has_speech_scores(row)
         for name, value in row.scores.items()
         if value is not None
     }
-    if rows and not any(row.has_references for row in rows):
-        return [*UNREFERENCED_COLUMNS, *map(score_column, comet_scores(rows))]
-    shown = [column for column in COLUMNS if not column.speech or column.score in speech_scores]
-    if rows and all(_has_sentences(row) for row in rows):
-        shown = [
-            other for column in shown for other in SENTENCE_COLUMNS.get(column.score, (column,))
-        ]
-        if all(row.settings.get("rules") in MILLISECONDS for row in rows):
-            shown = [_in_milliseconds(column) for column in shown]
+    shown = _columns(kind, spoken)
+    if kind == "sentences" and all(row.settings.get("rules") in MILLISECONDS for row in rows):
+        shown = [_in_milliseconds(column) for column in shown]
     extra = dict.fromkeys(name for row in rows for name in row.settings.get("metrics", ()))
-    shown += [score_column(name) for name in comet_scores(rows)]
-    return shown + [Column(name, name, 2) for name in extra]
+    return [*shown, *comet, *(find_entry(name).column() for name in extra)]
+
+
+def _columns(kind: TableKind, spoken: Collection[str] = ()) -> list[Column]:
+    """Return the columns of a kind of table, and those of the scores of speech that rows have."""
+    shown: list[Column] = []
+    for entry in SCORES:
+        if kind in entry.columns:
+            shown.append(entry.column(kind))
+        elif "speech" in entry.columns and entry.name in spoken:
+            shown.append(entry.column("speech"))
+    return shown
 
 
 def comet_scores(rows: Sequence[Row]) -> list[str]:
@@ -102,22 +198,8 @@ def comet_scores(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.settings.get("comet", {})))
 
 
-def _has_sentences(row: Row) -> bool:
-    """Return whether every stream of a row is one sentence."""
-    return row.settings.get("view") == "segments" or row.scores.get("AL") is not None
-
-
 def _in_milliseconds(column: Column) -> Column:
     """Return a column of latencies with milliseconds and the three decimals of SimulEval."""
     if column.unit == "s":
         return replace(column, digits=3, unit="ms")
-    return replace(column, digits=3) if column.score == "AP" else column
-
-
-def score_column(name: str) -> Column:
-    """Return the column of a score: that of the usual table, or one with two decimals."""
-    if "COMET" in name:  # between 0 and 1; comet-score prints four decimals
-        return Column(name, name.replace("_", "\n"), 4)
-    sentences = (column for columns in SENTENCE_COLUMNS.values() for column in columns)
-    known = {column.score: column for column in (*COLUMNS, *sentences)}
-    return known.get(name, Column(name, name, 2))
+    return replace(column, digits=3) if column.unit else column

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zoo.errors import ZooError, run_script
 from zoo.files import write_text
 from zoo.masking import masked
+from zoo.results.names import COMET, COMPUTATION_AWARE, main_score
 from zoo.tracking.wandb_run import WandbSettings
 
 if TYPE_CHECKING:
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 
 LIBRARY = "wandb_workspaces"
 TITLE = "Simultaneous speech translation"
-CURVES = {"BLEU": "StreamLAAL", "COMET": "StreamLAAL", "ASR_BLEU": "StartOffset"}
-SHOWN = ("BLEU", "COMET", "StreamLAAL", "StreamLAAL_CA", "RTF")  # columns of the table of runs
+QUALITY, LATENCY = main_score("quality"), main_score("latency")
+CURVES = {
+    QUALITY: LATENCY,
+    COMET.name: LATENCY,
+    main_score("quality", "speech"): main_score("latency", "speech"),
+}
+# columns of the table of runs
+SHOWN = (QUALITY, COMET.name, LATENCY, LATENCY + COMPUTATION_AWARE, "RTF")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -129,9 +136,9 @@ def layout(
 
     joint = [joint_chart(quality, latency) for quality, latency in CURVES.items()]
     over_latency = wr.LinePlot(
-        title="BLEU over StreamLAAL of each run",
-        x=f"{test_set}/StreamLAAL",
-        y=[f"{test_set}/BLEU"],
+        title=f"{QUALITY} over {LATENCY} of each run",
+        x=f"{test_set}/{LATENCY}",
+        y=[f"{test_set}/{QUALITY}"],
     )
     return wr.Report(
         project=project,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zoo.formats.speech import mix_file
 from zoo.results.groups import by_test_set
-from zoo.results.names import columns
+from zoo.results.names import DOCUMENTS, columns, find_entry, is_comet, main_score, table_kind
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
 from zoo.tracking import media
@@ -24,6 +24,8 @@ IDENTITY = ("system", "knob", "value", "kind", "data", "split", "direction")
 STAGES_PREFIX = "RTF_"  # beginning of the names of the compute of a stage
 ORIGIN = ("flags", "convention", "weights", "parameters", "commit")
 HYPOTHESES = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
+# qualities that have a chart over latency, as those of COMET do
+MAIN_QUALITIES = (main_score("quality"), main_score("quality", "speech"))
 CLIPS = 8  # target speech in W&B: the first talk of so many rows,
 CLIP: Seconds = 30.0  # and of each its beginning
 
@@ -40,7 +42,7 @@ def log_row(tracker: Tracker, row: Row) -> None:
         row: row of results.
     """
     tracker.log_scores(
-        prefix(row),
+        row.prefix,
         {**row.scores, **stage_scores(row)},
         labels={"system": row.system, "knob": row.knob_label},
         charted=charted(row) if row.kind == "system" else (),
@@ -53,7 +55,9 @@ def log_comet(tracker: Tracker, rows: Sequence[Row]) -> None:
     for row in rows:
         names = row.settings.get("comet", {})
         scores = {
-            name: value for name, value in row.scores.items() if name.removeprefix("Doc") in names
+            name: value
+            for name, value in row.scores.items()
+            if name.removeprefix(DOCUMENTS) in names
         }
         axis = latency(row)
         log_row(tracker, replace(row, scores={axis: row.scores.get(axis), **scores}))
@@ -98,11 +102,6 @@ def stage_scores(row: Row) -> dict[str, float]:
     return {STAGES_PREFIX + stage: value for stage, value in row.stages.items()}
 
 
-def prefix(row: Row) -> str:
-    """Return the test set of a row as the beginning of its keys, such as ``tst/en-de``."""
-    return f"{row.split}/{row.source_language}-{row.target_language}"
-
-
 def charted(row: Row) -> list[str]:
     """Return the names of a row's scores that the printed table shows."""
     return [column.score for column in columns([row])]
@@ -110,14 +109,7 @@ def charted(row: Row) -> list[str]:
 
 def latency(row: Row) -> str:
     """Return the name of the latency on a horizontal axis."""
-    if not row.has_references:
-        return "StartOffset"
-    return "LAAL" if row.settings.get("view") == "segments" else "StreamLAAL"
-
-
-def label(row: Row) -> str:
-    """Return the system of a row and its latency setting, such as ``infinisst m=2``."""
-    return f"{row.system} {row.knob_label}".strip()
+    return main_score("latency", table_kind(row))
 
 
 def results_table(
@@ -168,18 +160,16 @@ def joint_curves(
     several = len({row.test_set for row in systems}) > 1
     charts: dict[tuple[str, str], Lines] = {}
     for row in systems:
-        line = f"{row.system} ({prefix(row)})" if several else row.system
+        line = f"{row.system} ({row.prefix})" if several else row.system
         for quality in row.scores:
-            axis = "StartOffset" if quality == "ASR_BLEU" else latency(row)
+            if quality not in MAIN_QUALITIES and not is_comet(quality):
+                continue
+            is_speech = find_entry(quality).of == "speech"
+            axis = main_score("latency", "speech") if is_speech else latency(row)
             x, y = row.scores.get(axis), row.scores[quality]
-            if is_charted_quality(quality) and x is not None and y is not None:
+            if x is not None and y is not None:
                 charts.setdefault((axis, quality), {}).setdefault(line, []).append((x, y))
     return charts
-
-
-def is_charted_quality(score: str) -> bool:
-    """Return whether a score has a chart over latency: BLEU, that of speech, and COMET's."""
-    return score in ("BLEU", "ASR_BLEU") or "COMET" in score.upper()
 
 
 def summary(rows: Sequence[Row]) -> dict[str, float | str]:
@@ -199,16 +189,16 @@ def summary(rows: Sequence[Row]) -> dict[str, float | str]:
         best = max(group, key=lambda row: (not row.flags, quality(row)))
         shown = {name: best.scores.get(name) for name in charted(best)}
         values |= {
-            f"{prefix(best)}/{name}": value for name, value in shown.items() if value is not None
+            f"{best.prefix}/{name}": value for name, value in shown.items() if value is not None
         }
-        values[f"{prefix(best)}/best"] = label(best)
+        values[f"{best.prefix}/best"] = best.label
     return values
 
 
 def quality(row: Row) -> float:
     """Return the BLEU of a row, or that of its target speech; -1 without both."""
-    found = [row.scores.get(name) for name in ("BLEU", "ASR_BLEU")]
-    return next((value for value in found if value is not None), -1.0)
+    values = [row.scores.get(name) for name in MAIN_QUALITIES]
+    return next((value for value in values if value is not None), -1.0)
 
 
 def hypotheses(rows: Sequence[Row], streams: Sequence[ReportStream]) -> list[list[object]]:
@@ -246,5 +236,5 @@ def speech(
         row = rows[stream.row]
         path = (folder / row.instances).parent / mix_file(stream.instance.talk)
         if stream.instance.speech and path.is_file() and len(found) < CLIPS:
-            found.setdefault(label(row), path)
+            found.setdefault(row.label, path)
     return {f"{name}: source left, target right": path for name, path in found.items()}
