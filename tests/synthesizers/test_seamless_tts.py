@@ -1,23 +1,13 @@
 """Synthesis of each request by a real, tiny SeamlessM4T of random weights."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from tests.contract.scripted import Scripted
-from tests.fixtures.tiny_checkpoints import KINDS
 from tests.synthesizers.speech_requests import requests_for
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.synthesizers.seamless_tts import SeamlessTTS
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    checkpoint: Path = tmp_path_factory.mktemp("checkpoints") / "speech"
-    KINDS["seamless_m4t_speech"](checkpoint, seed=5)
-    return str(checkpoint)
 
 
 @pytest.fixture(scope="module")

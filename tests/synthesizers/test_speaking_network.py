@@ -1,12 +1,10 @@
 """SimulU on a real, tiny SeamlessM4T of random weights."""
 
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
 import torch
 
-from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -26,13 +24,6 @@ class TwoTokens(Policy):
     def decide(self, session: Session, state: None) -> DecisionGenerator:
         hypothesis = yield Request()
         return Decision(write=min(2, hypothesis.num_new_tokens))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    checkpoint: Path = tmp_path_factory.mktemp("checkpoints") / "speech"
-    KINDS["seamless_m4t_speech"](checkpoint, seed=5)
-    return str(checkpoint)
 
 
 def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action]]:

@@ -1,6 +1,7 @@
 """Estimates of a training from shapes, against the memory that training steps take."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def configuration(*overrides: str) -> tuple[Config, Sequence[Talk], TrainingSett
     return cfg, build(cfg.data).talks("train", limit=2), settings
 
 
+@cache
 def estimates(
     given: Distribution, *overrides: str
 ) -> tuple[Sequence[StageEstimate], Sequence[Talk]]:
@@ -96,9 +98,9 @@ def peak_of(profiler: Any) -> int:
 
 @pytest.mark.parametrize("recomputed", [False, True])
 def test_the_estimated_memory_is_that_of_training_steps(recomputed: bool) -> None:
-    override = f"backbone.gradient_checkpointing={recomputed}"
-    found, _ = estimates(Distribution(), override)
-    peaks = measured(override)
+    overrides = ["backbone.gradient_checkpointing=true"] * recomputed
+    found, _ = estimates(Distribution(), *overrides)
+    peaks = measured(*overrides)
     assert [stage.stage for stage in found] == ["recognition", "long_segments"]
     for stage in found:
         assert stage.memory.total == pytest.approx(peaks[stage.stage], rel=0.15), stage.stage

@@ -9,6 +9,7 @@ import torch
 from tests.training.jobs import losses, train, train_and_kill
 
 STEPS = {"recognition": 8, "translation": 12, "long_segments": 10}
+FEW = {"recognition": 5, "translation": 8, "long_segments": 4}
 TINY = [
     "experiment=infinisst_minitalks",
     "logger=csv",
@@ -30,10 +31,15 @@ TINY = [
     "backbone.decoder.num_hidden_layers=1",
     "backbone.decoder.num_attention_heads=2",
     "backbone.decoder.num_key_value_heads=2",
-    *(f"training.curriculum.stages.{name}.steps={steps}" for name, steps in STEPS.items()),
     *(f"training.curriculum.stages.{name}.batch_seconds=12" for name in STEPS),
     *(f"training.curriculum.stages.{name}.warmup_steps=2" for name in STEPS),
 ]
+
+
+def of_steps(steps: dict[str, int]) -> list[str]:
+    """Overrides of a training with so many steps per stage."""
+    stages = "training.curriculum.stages"
+    return [*TINY, *(f"{stages}.{name}.steps={number}" for name, number in steps.items())]
 
 
 MONITOR = (
@@ -44,7 +50,8 @@ MONITOR = (
 
 def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None:
     """The training has one of Lightning's callbacks by an override."""
-    seldom = [*TINY, "training.save_every_steps=1000", MONITOR, "trainer.log_every_n_steps=5"]
+    more = ["training.save_every_steps=1000", MONITOR, "trainer.log_every_n_steps=5"]
+    seldom = [*of_steps(STEPS), *more]
     folder = tmp_path / "terminated"
     train_and_kill(
         folder, seldom, stages=STEPS, step=10, number=signal.SIGTERM, exit_code=128 + signal.SIGTERM
@@ -61,15 +68,16 @@ def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    train(whole, TINY)
-    expected = losses(whole, STEPS)
-    assert sorted(expected) == list(range(sum(STEPS.values())))
+    given = of_steps(FEW)
+    train(whole, given)
+    expected = losses(whole, FEW)
+    assert sorted(expected) == list(range(sum(FEW.values())))
 
-    train_and_kill(broken, TINY, stages=STEPS, step=10)
-    assert max(losses(broken, STEPS)) < max(expected)
+    train_and_kill(broken, given, stages=FEW, step=7)
+    assert max(losses(broken, FEW)) < max(expected)
 
-    train(broken, [*TINY, f"resume={broken}"])
-    resumed = losses(broken, STEPS)
+    train(broken, [*given, f"resume={broken}"])
+    resumed = losses(broken, FEW)
     assert sorted(resumed) == sorted(expected)
     for step, loss in expected.items():
         assert resumed[step] == pytest.approx(loss, abs=1e-5), f"step {step}"

@@ -1,8 +1,10 @@
 """Capturers in place of CUDA graphs, which run on a CPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from zoo.backbones.common.static_steps import Stepped
@@ -68,3 +70,8 @@ def without_host(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
             return compute()
 
     return replay
+
+
+def assert_equal(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    for ours, plain in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-9)

@@ -8,12 +8,12 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from tests.backbones.infinisst.turns import GREEDY
 from tests.fixtures.streams import white_noise
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
@@ -33,7 +33,6 @@ DECODER = {
     "num_key_value_heads": 2,
     "initializer_range": 0.3,
 }
-GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
 
 Make = Callable[..., InfiniSST]
 

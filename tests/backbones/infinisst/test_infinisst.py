@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.backbones.infinisst.turns import END, GREEDY, NeverEnding, turn
 from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import LEAN, Trajectory
@@ -26,18 +27,9 @@ Stream = Callable[..., dict[str, Instance]]
 Noise = Callable[..., Tensor]
 MakeSystem = Callable[..., StreamingSystem]
 
-GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
-END = 2
-
 
 def open_session(make_system: MakeSystem, backbone: InfiniSST) -> Session:
     return make_system(backbone).open("talk")
-
-
-def turn(backbone: InfiniSST, session: Session, samples: Tensor, final: bool = False) -> Hypothesis:
-    session.receive(SpeechChunk(samples, final=final))
-    (hypothesis,) = backbone.decode([session], [Request()], frozenset())
-    return hypothesis
 
 
 def dialogue(
@@ -159,11 +151,6 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
     assert sizes == {(48, 0)}
     assert session.audio_start == 12 * CHUNK_SAMPLES
     assert len(state.target_tokens) < 80
-
-
-class NeverEnding(ScoredSearch):
-    def scores(self, log_probs: Tensor) -> Tensor:
-        return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
 class Silent(ScoredSearch):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.backbones.infinisst.turns import END, NeverEnding, turn
 from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.vocabulary import containing
@@ -15,24 +16,16 @@ from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
-from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Hypothesis, Instance, Request, SpeechChunk
+from zoo.types import Instance, SpeechChunk
 
 Make = Callable[..., InfiniSST]
 Noise = Callable[..., Tensor]
 MakeSystem = Callable[..., StreamingSystem]
 Stream = Callable[..., dict[str, Instance]]
 
-END, SPEECH = 2, 7
-GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+SPEECH = 7
 COUNTED = dataclasses.replace(LEAN, instruction="<|begin_of_text|>{multiplier}<|eot_id|>")
-
-
-def turn(backbone: InfiniSST, session: Session, samples: Tensor, final: bool = False) -> Hypothesis:
-    session.receive(SpeechChunk(samples, final=final))
-    (hypothesis,) = backbone.decode([session], [Request()], frozenset())
-    return hypothesis
 
 
 @pytest.mark.parametrize("unit", ["tokens", "turns"])
@@ -94,11 +87,6 @@ def test_the_instruction_names_the_multiplier_for_any_first_chunk(
     turn(backbone, session, noise(0.96 * chunks), final=chunks == 1)
     assert session.backbone_state.instruction == 3
     assert session.backbone_state.kept >= 3 + len(backbone.prompt.turn(chunks))
-
-
-class NeverEnding(ScoredSearch):
-    def scores(self, log_probs: Tensor) -> Tensor:
-        return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
 @pytest.mark.parametrize(("chunks", "limit"), [(1, 20), (2, 20), (4, 40)])

@@ -5,7 +5,6 @@ import gc
 import pickle
 import random
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from tests.backbones.common.causal.networks import MODELS, network
-from tests.backbones.common.graphs import Graphs, refused, stale, without_host
-from zoo.backbones.common import static_memory
+from tests.backbones.common.graphs import Graphs, assert_equal, refused, stale, without_host
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.static_steps import CHECKED, StaticSteps
 from zoo.errors import ZooError
@@ -23,12 +21,7 @@ from zoo.errors import ZooError
 BEAMS = 3
 STEPS = 40
 HEADS = {0: [1, 3], 1: None}
-
-
-@pytest.fixture(autouse=True)
-def _small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shapes change often, and the memory has to grow."""
-    monkeypatch.setattr(static_memory, "KEYS", 16)
+pytestmark = pytest.mark.usefixtures("small_shapes")
 
 
 @torch.inference_mode()
@@ -55,11 +48,6 @@ def searched(
         found.append(turn.log_probs)
     found.append(turn.generated(1))
     return found if heads is None else [*found, turn.attention(1)]
-
-
-def assert_equal(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-    for ours, plain in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("heads", [None, HEADS], ids=["plain", "recorded"])

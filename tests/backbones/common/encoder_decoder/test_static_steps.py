@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from tests.backbones.common.encoder_decoder.conftest import END, VOCABULARY
-from tests.backbones.common.graphs import Graphs, refused, stale, without_host
+from tests.backbones.common.graphs import Graphs, assert_equal, refused, stale, without_host
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.canary import Canary
-from zoo.backbones.common import static_memory
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
@@ -26,15 +25,10 @@ from zoo.types import Capability, Hypothesis, LateTokens, Request
 STEPS = 40
 FRAMES = (3, 20, 9)
 HEADS = {0: [1, 3], 1: None}
+pytestmark = pytest.mark.usefixtures("small_shapes")
 PROMPT = [9, 10, 11, 9, 12]
 Remember = Callable[..., Tensor]
 Folders = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def _small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shapes change often, and the memory has to grow."""
-    monkeypatch.setattr(static_memory, "KEYS", 16)
 
 
 @torch.inference_mode()
@@ -85,11 +79,6 @@ def searched(
         found += [turn.attention(stream, fed), turn.prompt_attention(stream)]
         found.append(turn.states(stream, fed))
     return found
-
-
-def assert_equal(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-    for ours, plain in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("heads", [{}, HEADS], ids=["plain", "recorded"])
