@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,19 @@ def test_another_configuration_is_refused_with_the_difference(
     done = evaluate(*job, "evaluation.batch_size=2", f"resume={single}", tiny=False)
     assert done.code == 2
     assert "was started with evaluation.batch_size=1, not 2" in done.err
+
+
+def test_rank_0_goes_on_when_another_rank_dies(
+    single: Path, job: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULZOO_LAUNCH", "dying")
+    folder = tmp_path / "run"
+    dying = f"{{_target_: tests.fixtures.dying.RankOneDies, mark: {tmp_path / 'died'}}}"
+    overrides = [*job, f"hydra.run.dir={folder}", f"trainer.callbacks=[{dying}]"]
+    first, second = processes.launch(SCRIPT, *overrides, folder=tmp_path, ranks=2)
+    output, _ = first.communicate()
+    second.communicate()
+    assert second.returncode == -signal.SIGKILL
+    assert first.returncode == 0, output[-3000:]
+    assert streams_without_clock(folder) == streams_without_clock(single)
+    assert scores(folder) == scores(single)

@@ -48,8 +48,12 @@ class IndependentRanks(DDPStrategy):
     """Ranks that stream talks side by side and never wait for each other.
 
     The process group serves its store only: ranks share counters (``zoo/streaming/ranks.py``), no
-    tensors. Each rank loads the weights itself. Barriers and reductions, which Lightning runs
-    around each evaluation, do nothing.
+    tensors. Each rank loads the weights itself.
+
+    Barriers and reductions, which Lightning runs around each evaluation, do nothing: in a barrier
+    rank 0 would wait for a rank that has died, and the job with it. Here rank 0 streams the talks
+    of that rank and ends as usual (``test_rank_0_goes_on_when_another_rank_dies``). A rank that has
+    no talk left also goes on to the next row while another rank is still streaming.
     """
 
     def __init__(self, **given: Any) -> None:

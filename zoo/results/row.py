@@ -32,7 +32,7 @@ class KnobValue:
 
     __pydantic_config__ = STRICT
     name: str
-    value: float
+    value: int | float
 
 
 @dataclass(frozen=True, slots=True)
