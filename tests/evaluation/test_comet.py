@@ -151,7 +151,7 @@ def test_offline_rows_and_oracles_are_scored(
     list(evaluated.oracles(DE, EN))
     comet = find_comet(["a/b"], str(python))
     assert comet is not None
-    evaluated.add_comet(comet)
+    evaluated.scored.add_comet(comet)
     assert [row.scores["COMET_b"] for row in evaluated.rows] == [1.0, 1.0, 1.0]
     assert ["DocCOMET_b" in row.scores for row in evaluated.rows] == [True, False, True]
     assert read_rows(tmp_path / "run" / "results.json") == evaluated.rows
@@ -170,10 +170,10 @@ def test_models_without_reference_score_talks_without_references(
     assert kiwi is not None
     assert comet is not None
     check_texts(bare, kiwi)
-    evaluated.add_comet(kiwi)
+    evaluated.scored.add_comet(kiwi)
     assert evaluated.rows[0].scores["COMET_kiwi"] == 0.0
     assert "|reseg:time|" in evaluated.rows[0].signatures["COMET_kiwi"]
-    for refused in (lambda: check_texts(bare, comet), lambda: evaluated.add_comet(comet)):
+    for refused in (lambda: check_texts(bare, comet), lambda: evaluated.scored.add_comet(comet)):
         with pytest.raises(ZooError, match="COMET model a/b reads references, and these talks"):
             refused()
 

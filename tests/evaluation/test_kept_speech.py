@@ -29,13 +29,15 @@ def evaluated(tmp_path: Path) -> Evaluator:
 def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluator) -> None:
     row, ceiling = evaluated.rows
     for found, count in ((row, 2), (ceiling, 4)):
-        again = read_log(evaluated.folder / found.instances, language=DE)
+        again = read_log(evaluated.scored.folder / found.instances, language=DE)
         assert len(again) == count
         assert all(instance.speech for instance in again)
-    [first, _] = read_log(evaluated.folder / row.instances, language=DE)
+    [first, _] = read_log(evaluated.scored.folder / row.instances, language=DE)
     assert [spoken.text for spoken in first.speech] == list(first.units)  # a word per write
     assert [spoken.delay for spoken in first.speech] == list(first.delays)
-    target = audio.load((evaluated.folder / row.instances).parent / "speech" / "one.target.wav")
+    target = audio.load(
+        (evaluated.scored.folder / row.instances).parent / "speech" / "one.target.wav"
+    )
     assert torch.equal(target, timeline(first))
 
 
@@ -47,9 +49,9 @@ def test_the_page_gets_the_times_and_the_addresses_but_no_sound(evaluated: Evalu
         <= 4 * 11
     )
     shown = payload(evaluated.rows, evaluated.streams)["streams"][0]["speech"]
-    assert (evaluated.folder / shown["target"]).is_file()
-    assert (evaluated.folder / shown["both"]).is_file()
-    [instance, _] = read_log(evaluated.folder / row.instances, language=DE)
+    assert (evaluated.scored.folder / shown["target"]).is_file()
+    assert (evaluated.scored.folder / shown["both"]).is_file()
+    [instance, _] = read_log(evaluated.scored.folder / row.instances, language=DE)
     assert [piece[:2] for piece in shown["pieces"]] == [
         pytest.approx(piece, abs=0.001) for piece in playback_intervals(instance.speech)
     ]
