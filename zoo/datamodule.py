@@ -1,15 +1,15 @@
 """Lightning DataModule with the talks of a corpus, shared by all systems."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader
 
 from zoo.config import build, compose
 from zoo.data.corpora import Corpus, training_talks
-from zoo.errors import ZooError
-from zoo.evaluation.settings import Settings, View, talks_to_stream
+from zoo.data.views import View, talks_to_stream
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.streaming.queue import OneBatch, TalkQueue
 
 
@@ -51,8 +51,12 @@ class TalksDataModule(LightningDataModule):
         super().__init__()
         self.corpus: Corpus = corpus_named(corpus) if isinstance(corpus, str) else corpus
         self.splits = {"train": train, "test": test, "val": val, "predict": predict}
+        check_choice("view", view, get_args(View))
+        check_numbers("TalksDataModule", least=1, talks=talks, batch_size=batch_size)
+        self.talks = talks
+        self.view = view
+        self.batch_size = batch_size
         self.whole = whole
-        self.settings = Settings(talks=talks, view=view, batch_size=batch_size)
 
     def setup(self, stage: str) -> None:
         """Give the training talks to the training plan of the system.
@@ -71,7 +75,7 @@ class TalksDataModule(LightningDataModule):
             )
         if not plan.is_ready:
             split = self.splits["train"]
-            talks = training_talks(self.corpus, split, limit=self.settings.talks)
+            talks = training_talks(self.corpus, split, limit=self.talks)
             trainer = self.trainer
             batches = trainer.world_size * trainer.accumulate_grad_batches
             plan.setup(system, talks, trainer.strategy.root_device, batches=batches)
@@ -96,12 +100,12 @@ class TalksDataModule(LightningDataModule):
 
     def _loader(self, stage: str) -> DataLoader[TalkQueue]:
         split = self.splits[stage]
-        talks = self.corpus.talks(split, limit=self.settings.talks)
+        talks = self.corpus.talks(split, limit=self.talks)
         queue = TalkQueue(
-            talks_to_stream(talks, self.settings),
+            talks_to_stream(talks, self.view),
             split=split,
             whole=self.whole,
-            batch_size=self.settings.batch_size,
+            batch_size=self.batch_size,
         )
         return DataLoader(OneBatch(queue), batch_size=None)
 

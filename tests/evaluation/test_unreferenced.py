@@ -14,10 +14,11 @@ from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_o
 from tests.evaluation.conftest import Evaluate
 from zoo.commands.report import main as join
 from zoo.data.talks import Segment, Talk, Target
+from zoo.data.views import View
 from zoo.errors import ZooError
 from zoo.evaluation.runner import NO_REFERENCES, Evaluator
 from zoo.evaluation.scorer import Scorer
-from zoo.evaluation.settings import Settings, View
+from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import check_talks
 from zoo.history.keep_all import KeepAll

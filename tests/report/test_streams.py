@@ -10,13 +10,13 @@ from tests.fixtures.segments import scored_segment
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.segments import segments_of, write_segment_files
-from zoo.formats.simuleval import write_log
 from zoo.languages import language
 from zoo.metrics.longform import TimedSegment
 from zoo.metrics.rules import find_rules
 from zoo.report.page import write_report
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import Row, write_rows
+from zoo.results.store import StreamStore
 from zoo.results.streams import finished_streams, write_talks
 from zoo.types import ChunkTime, Instance
 
@@ -61,8 +61,7 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
     )
     offline = replace(row, kind="ceiling", instances="instances/01/instances.log")
     log = folder / row.instances
-    log.parent.mkdir(parents=True)
-    write_log(log, [INSTANCE])
+    StreamStore(log.parent).append(INSTANCE)
     times = [(1.0, 1.0), (2.0,)]
     scored = [
         TimedSegment(

@@ -4,7 +4,7 @@ What streams (networks, Lightning) and what scores target speech is imported whe
 imports take seconds, and a recorded log needs neither.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.machine import check_machine
+from zoo.results.row import Row
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.naming import run_name
 from zoo.tracking.run import open_run
@@ -73,7 +74,6 @@ def evaluate(cfg: Config) -> float | None:
         check_texts(talks, comet)
     if models and is_main_process():
         models.load(device)
-    directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
     facts: dict[str, Any] = {
         "corpus_hash": corpus_hash(talks, resume),
         "convention": settings.convention,
@@ -91,20 +91,8 @@ def evaluate(cfg: Config) -> float | None:
             resume=resume is not None,
         )
         shown = ShownRun(evaluator.scored, tracker, facts, corpus=corpus.name)
-        networks: list[object] = []
-        for system, choice in take_systems(choices):
-            config = plain(choice)
-            if not isinstance(system, InstanceSource):
-                system = loaded.load(system, choice)
-                tracker.record_models(config)
-            # An offline row does not depend on the policy, so one row per network is enough.
-            is_new = network_of(config) not in networks
-            networks.append(network_of(config))
-            for row in evaluator.run(system, upper_bound=is_new, weights=weights_of(config)):
-                shown.log(row)
-        for target, source in directions:
-            for row in evaluator.oracles(target, source):
-                shown.log(row)
+        for row in evaluate_systems(choices, evaluator, loaded, tracker):
+            shown.log(row)
         if not run.main:
             return None
 
@@ -119,6 +107,33 @@ def evaluate(cfg: Config) -> float | None:
         for note in notes:
             print(note)
     return optimized(evaluator.rows, cfg.optimized_metric)
+
+
+def evaluate_systems(
+    choices: Choices, evaluator: Evaluator, loaded: LoadedSystems, tracker: Tracker
+) -> Iterator[Row]:
+    """Evaluate one system after the other, then the oracles; yield each row when it is scored.
+
+    Args:
+        choices: configuration of each system and recorded log. Systems are removed, so that each
+            is freed when the next is loaded.
+        evaluator: evaluates one system.
+        loaded: loads one system.
+        tracker: records the models that are loaded.
+    """
+    directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
+    networks: list[object] = []
+    for system, choice in take_systems(choices):
+        config = plain(choice)
+        if not isinstance(system, InstanceSource):
+            system = loaded.load(system, choice)
+            tracker.record_models(config)
+        # An offline row does not depend on the policy, so one row per network is enough.
+        is_new = network_of(config) not in networks
+        networks.append(network_of(config))
+        yield from evaluator.run(system, upper_bound=is_new, weights=weights_of(config))
+    for target, source in directions:
+        yield from evaluator.oracles(target, source)
 
 
 def open_tracker(

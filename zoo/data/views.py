@@ -2,9 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from zoo.data.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.types import Seconds
+
+View = Literal["talks", "segments"]
+
+
+def talks_to_stream(talks: Sequence[Talk], view: View) -> list[Talk]:
+    """Return whole recordings (``talks``), or one talk per reference segment (``segments``)."""
+    return list(talks) if view == "talks" else sentences(talks)
 
 
 def sentences(talks: Iterable[Talk]) -> list[Talk]:

@@ -18,12 +18,13 @@ from zoo.config import (
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
+from zoo.data.views import talks_to_stream
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import has_speech
-from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
+from zoo.evaluation.settings import Settings, knob_values, resampling
 from zoo.evaluation.significance import check_baseline
 from zoo.evaluation.talks import check_talks, has_references, of_directions
 from zoo.parsing import parse_json
@@ -168,18 +169,17 @@ def prepare(
         raise ZooError(
             "evaluation.significance compares scores with references; the talks have none."
         )
+    streamed_talks = talks_to_stream(talks, settings.view)
     for recording in choices:
         if isinstance(recording, InstanceSource):
             # raises ZooError if the talks and the recorded streams do not match
-            match_streams(
-                recording, talks_to_stream(talks, settings), all_streams=settings.talks is None
-            )
+            match_streams(recording, streamed_talks, all_streams=settings.talks is None)
 
-    check_lengths(systems, talks_to_stream(talks, settings), settings)
+    check_lengths(systems, streamed_talks, settings)
     last = list(choices)[-1]
     check_optimized(
         optimized_metric,
-        talks_to_stream(talks, settings),
+        streamed_talks,
         settings,
         last.target_language,
         with_speech=has_speech(last),

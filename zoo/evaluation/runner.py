@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.talks import Talk
-from zoo.data.views import sentences
+from zoo.data.views import sentences, talks_to_stream
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.score import ScoredRun
 from zoo.evaluation.scorer import Scorer
-from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
+from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import has_references
 from zoo.languages import Language
 from zoo.results.files import row_folder
@@ -68,7 +68,7 @@ class Evaluator:
     ) -> None:
         self.corpus = corpus
         self.settings = settings
-        self.talks = talks_to_stream(talks, settings)
+        self.talks = talks_to_stream(talks, settings.view)
         self.models = models
         self.notes: list[str] = [] if has_references(talks) else [NO_REFERENCES]
         scorer = Scorer(settings, models.scorer(settings, talks) if models else None)

@@ -102,14 +102,7 @@ class ScoredRun:
             talks=scored.talks,
             stages=stage_parts(instances),
             settings={
-                "batch_size": self.settings.batch_size,
-                "convention": convention_of(instances, self.settings.convention),
-                "resegmentation": self.settings.resegmentation,
-                "rules": self.settings.rules,
-                "view": self.settings.view,
-                "talks": len(talks),
-                "metrics": list(self.settings.metrics) if is_referenced else [],
-                **({} if is_referenced else {"references": False}),
+                **row_settings(self.settings, instances, talks),
                 **(facts or {}),
                 **(compute_facts(instances) if facts else {}),
             },
@@ -145,6 +138,29 @@ class ScoredRun:
 
     def _write_rows(self) -> None:
         write_rows(self.rows, self.folder / RESULTS)
+
+
+def row_settings(
+    settings: Settings, instances: Sequence[Instance], talks: Sequence[Talk]
+) -> dict[str, Any]:
+    """Return the settings of an evaluation that the scores of a row depend on.
+
+    Args:
+        settings: settings of the evaluation.
+        instances: streams of the row.
+        talks: talks of the row.
+    """
+    is_referenced = has_references(talks)
+    return {
+        "batch_size": settings.batch_size,
+        "convention": convention_of(instances, settings.convention),
+        "resegmentation": settings.resegmentation,
+        "rules": settings.rules,
+        "view": settings.view,
+        "talks": len(talks),
+        "metrics": list(settings.metrics) if is_referenced else [],
+        **({} if is_referenced else {"references": False}),
+    }
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
-from zoo.data.talks import Talk
-from zoo.data.views import sentences
+from zoo.data.views import View
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
@@ -19,8 +18,6 @@ from zoo.types import Convention
 
 if TYPE_CHECKING:
     from zoo.systems.system import System  # imports Lightning; a recorded log has no knob
-
-View = Literal["talks", "segments"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +145,3 @@ def knob_values(system: "System", settings: Settings) -> Sequence[float | None]:
     for value in values:
         system.check_knob(value)  # raises ZooError for a value that the system does not accept
     return values
-
-
-def talks_to_stream(talks: Sequence[Talk], settings: Settings) -> list[Talk]:
-    """Return whole recordings, or one talk per reference segment, as ``settings.view`` demands."""
-    return list(talks) if settings.view == "talks" else sentences(talks)

@@ -13,9 +13,9 @@ from tests.data.readers.forms import PAIR, SENTENCES, SPLIT, WHOLE, Write, cut, 
 from zoo.data.readers.folder import Folder
 from zoo.data.readers.lhotse import Lhotse
 from zoo.data.talks import Segment, Talk, Target
-from zoo.data.views import sentences
+from zoo.data.views import View, sentences
 from zoo.evaluation.runner import Evaluator
-from zoo.evaluation.settings import Settings, View
+from zoo.evaluation.settings import Settings
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.results.row import Row
