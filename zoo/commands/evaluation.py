@@ -6,7 +6,7 @@ imports take seconds, and a recorded log needs neither.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoo import __version__
 from zoo.commands.show import ShownRun
@@ -18,10 +18,10 @@ from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized
 from zoo.evaluation.plan import (
     AUTO,
-    corpus_hash,
     network_of,
     prepare,
     resumed_run,
+    run_facts,
     speech_models,
     streaming,
     trainer_options,
@@ -31,13 +31,15 @@ from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.machine import check_machine
-from zoo.results.row import Row
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.naming import run_name
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
+
+if TYPE_CHECKING:
+    from zoo.systems.system import System
 
 
 def evaluate(cfg: Config) -> float | None:
@@ -74,66 +76,60 @@ def evaluate(cfg: Config) -> float | None:
         check_texts(talks, comet)
     if models and is_main_process():
         models.load(device)
-    facts: dict[str, Any] = {
-        "corpus_hash": corpus_hash(talks, resume),
-        "convention": settings.convention,
-        "batch_size": settings.batch_size,
-    }
+    facts = run_facts(talks, settings, resume)
     with open_tracker(cfg, choices, facts, logger, resume=resume) as tracker:
-        run = tracker.run
         evaluator = Evaluator(
             corpus=corpus.name,
             talks=talks,
             settings=settings,
-            folder=run.folder,
+            folder=tracker.run.folder,
             models=models,
             trainer_options=options,
             resume=resume is not None,
         )
         shown = ShownRun(evaluator.scored, tracker, facts, corpus=corpus.name)
-        for row in evaluate_systems(choices, evaluator, loaded, tracker):
-            shown.log(row)
-        if not run.main:
+        directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
+        for system, config, is_first in load_systems(choices, loaded, tracker):
+            for row in evaluator.run(system, upper_bound=is_first, weights=weights_of(config)):
+                shown.log(row)
+        for target, source in directions:
+            for row in evaluator.oracles(target, source):
+                shown.log(row)
+        if not tracker.run.main:
             return None
 
-        notes = [*(models.notes if models else []), *evaluator.notes]
-        if notes:
-            facts["not scored"] = " ".join(notes)
         if comet:
             evaluator.scored.add_comet(comet)
             shown.log_comet()
         evaluator.scored.add_significance()
-        shown.publish()
-        for note in notes:
-            print(note)
+        shown.publish([*(models.notes if models else []), *evaluator.notes])
     return optimized(evaluator.rows, cfg.optimized_metric)
 
 
-def evaluate_systems(
-    choices: Choices, evaluator: Evaluator, loaded: LoadedSystems, tracker: Tracker
-) -> Iterator[Row]:
-    """Evaluate one system after the other, then the oracles; yield each row when it is scored.
+def load_systems(
+    choices: Choices, loaded: LoadedSystems, tracker: Tracker
+) -> "Iterator[tuple[System | InstanceSource, dict[str, Any], bool]]":
+    """Yield one system after the other, loaded; recorded logs as they are.
 
     Args:
         choices: configuration of each system and recorded log. Systems are removed, so that each
             is freed when the next is loaded.
-        evaluator: evaluates one system.
         loaded: loads one system.
         tracker: records the models that are loaded.
+
+    Returns:
+        Each system, its configuration, and whether it is the first with its network: an offline row
+        does not depend on the policy, so one row per network is enough.
     """
-    directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
     networks: list[object] = []
     for system, choice in take_systems(choices):
         config = plain(choice)
         if not isinstance(system, InstanceSource):
             system = loaded.load(system, choice)
             tracker.record_models(config)
-        # An offline row does not depend on the policy, so one row per network is enough.
-        is_new = network_of(config) not in networks
-        networks.append(network_of(config))
-        yield from evaluator.run(system, upper_bound=is_new, weights=weights_of(config))
-    for target, source in directions:
-        yield from evaluator.oracles(target, source)
+        network = network_of(config)
+        yield system, config, network not in networks
+        networks.append(network)
 
 
 def open_tracker(

@@ -28,7 +28,7 @@ class ShownRun:
     Args:
         scored: the rows that are scored so far, and their streams.
         tracker: receives scores, plots, tables and files.
-        facts: further facts for the report, by name; entries may be added until ``publish``.
+        facts: further facts for the report, by name.
         corpus: name of the corpus.
     """
 
@@ -37,7 +37,7 @@ class ShownRun:
     ) -> None:
         self._scored = scored
         self._tracker = tracker
-        self._facts = facts
+        self._facts = dict(facts)
         self._corpus = corpus
         self._last_page: Seconds = time.monotonic()
 
@@ -52,8 +52,15 @@ class ShownRun:
         """Log the COMET scores of all rows, which follow after the last row."""
         log_comet(self._tracker, self._scored.rows)
 
-    def publish(self) -> None:
-        """Print the table, write the plots and the HTML report, and log both."""
+    def publish(self, notes: Sequence[str]) -> None:
+        """Print the table, write the plots and the HTML report, and log both.
+
+        Args:
+            notes: sentences about rows and scores that are left out, for the report and the
+                terminal.
+        """
+        if notes:
+            self._facts["not scored"] = " ".join(notes)
         rows, folder = self._scored.rows, self._scored.folder
         console = wide_console()
         print_table(rows, console=console)
@@ -67,6 +74,8 @@ class ShownRun:
         log_results(self._tracker, rows, self._scored.streams, folder=folder, plot=png, page=page)
 
         print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
+        for note in notes:
+            print(note)
 
     def _write_page(self) -> Path:
         """Write the HTML report of the rows so far and return its path."""

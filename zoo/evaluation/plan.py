@@ -77,6 +77,18 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     return found
 
 
+def run_facts(talks: Sequence[Talk], settings: Settings, resume: Path | None) -> dict[str, Any]:
+    """Return the provenance of a run beside its configuration.
+
+    Raises ZooError if a run to resume had other talks.
+    """
+    return {
+        "corpus_hash": corpus_hash(talks, resume),
+        "convention": settings.convention,
+        "batch_size": settings.batch_size,
+    }
+
+
 def streaming(choices: Choices) -> "list[System]":
     """Return the systems that stream, without the recorded logs."""
     return [system for system in choices if not isinstance(system, InstanceSource)]
