@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Seconds

@@ -18,11 +18,12 @@ from itertools import islice
 
 from harness import parser_of, print_result, print_table
 from zoo.config import build, compose
-from zoo.data.talks import Talk
-from zoo.errors import check_choice, run_script
+from zoo.config.commands import run_script
+from zoo.errors import check_choice
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.sources import source
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import Instance
 
 SYSTEMS = {  # a new system is one line: its overrides of evaluate.py

@@ -24,7 +24,8 @@ from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError, run_script
+from zoo.config.commands import run_script
+from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session

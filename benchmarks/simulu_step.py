@@ -26,7 +26,8 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.errors import ZooError, run_script
+from zoo.config.commands import run_script
+from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream

@@ -32,7 +32,8 @@ from harness import parameters_millions, parser_of, print_result, print_table, r
 from whisper_plain import PlainWhisper
 from zoo.backbones.base import Backbone
 from zoo.backbones.whisper import Whisper
-from zoo.errors import ZooError, run_script
+from zoo.config.commands import run_script
+from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem

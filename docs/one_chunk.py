@@ -21,13 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
-from zoo.data.talks import Talk
-from zoo.errors import ZooError, run_script
+from zoo.config.commands import run_script
+from zoo.errors import ZooError
 from zoo.evaluation.talks import reference_segments
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import mark_final, simulate
 from zoo.streaming.sources import sources
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance
 
 Line = tuple[str, str, str]  # stage, what it holds, value

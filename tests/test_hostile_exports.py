@@ -18,8 +18,8 @@ from tests.fixtures.hostile_exports import (
 )
 from tests.fixtures.judge import judge
 from zoo.config import compose
+from zoo.disk.files import write_text
 from zoo.errors import BAD_INPUT, ZooError
-from zoo.files import write_text
 
 EVALUATE, TRAIN = str(ROOT / "evaluate.py"), str(ROOT / "train.py")
 EXPORTS = hostile_exports()

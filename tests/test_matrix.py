@@ -19,7 +19,7 @@ import yaml
 from tests.benchmarks.conftest import load_script
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.base import Backbone
 from zoo.config import build, compose
 from zoo.errors import ZooError

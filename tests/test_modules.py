@@ -22,17 +22,17 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.evaluation.synthesis system=null": "error: Unknown system 'null'; choose one of:",
     "zoo.evaluation.synthesis system=replay": "error: replay has no synthesizer; choose another",
     "zoo.evaluation.synthesis threads=[1]": "error: threads must be a whole number of at least 1,",
-    "zoo.evaluation.trajectories --examples -2": "examples of at least 0, not -2.",
-    "zoo.evaluation.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
-    "zoo.evaluation.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
-    "zoo.evaluation.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
-    "zoo.evaluation.trajectories target_language=???": "error: Missing mandatory value: ",
-    "zoo.evaluation.trajectories target_language=[de]": "error: Unknown target_language ",
-    "zoo.evaluation.trajectories target_language=${no}": "error: Interpolation key 'no' not found",
+    "zoo.prepare.trajectories --examples -2": "examples of at least 0, not -2.",
+    "zoo.prepare.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
+    "zoo.prepare.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
+    "zoo.prepare.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
+    "zoo.prepare.trajectories target_language=???": "error: Missing mandatory value: ",
+    "zoo.prepare.trajectories target_language=[de]": "error: Unknown target_language ",
+    "zoo.prepare.trajectories target_language=${no}": "error: Interpolation key 'no' not found",
     "zoo.metrics.comet.score nope": "invalid choice: 'nope' (choose from 'check', 'score')",
     "zoo.report /nowhere": "error: /nowhere has no results.json; name the folder of an evaluation.",
     "zoo.report . --minutes nan": "error: zoo.report needs minutes of at least 0, not nan.",
-    "zoo.tracking.report --nope": "unrecognized arguments: --nope",
+    "zoo.tracking.wandb_report --nope": "unrecognized arguments: --nope",
 }
 HELP = sorted({given.split(" ")[0] for given in MODULES})
 
@@ -73,7 +73,7 @@ def test_a_report_of_runs_that_cannot_be_written(
 ) -> None:
     pytest.importorskip("wandb_workspaces", reason="the extra wandb-report is not installed")
     monkeypatch.chdir(tmp_path)
-    assert run("zoo.tracking.report", "--json", place, monkeypatch=monkeypatch) == 2
+    assert run("zoo.tracking.wandb_report", "--json", place, monkeypatch=monkeypatch) == 2
     expected = f"error: --json is {place}; name a file in an existing folder.\n"
     assert capsys.readouterr().err == expected
 

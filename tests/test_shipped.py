@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from zoo.config import build, compose
-from zoo.data.talks import Talk
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
@@ -17,6 +16,7 @@ from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
 from zoo.results.row import Row
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from zoo import commands
-from zoo.tracking import launch
+from zoo.machine import launch
 
 DEVICES = "choose one of: auto, cpu, cuda."
 WRONG = {  # command and overrides: the sentence, or its beginning

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zoo.datamodule import TalksDataModule as TalksDataModule
     from zoo.evaluation.callback import StreamingEvaluation as StreamingEvaluation
+    from zoo.lightning.datamodule import TalksDataModule as TalksDataModule
     from zoo.loading import load as load
     from zoo.loading import training_plan as training_plan
 
@@ -20,7 +20,7 @@ __all__ = ["StreamingEvaluation", "TalksDataModule", "load", "training_plan"]
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {
     "StreamingEvaluation": "zoo.evaluation.callback",
-    "TalksDataModule": "zoo.datamodule",
+    "TalksDataModule": "zoo.lightning.datamodule",
     "load": "zoo.loading",
     "training_plan": "zoo.loading",
 }

@@ -3,12 +3,8 @@
 Entry points print the sentence without a traceback and exit with code 2.
 """
 
-import logging
-import sys
-from collections.abc import Callable, Collection, Iterable
-from io import TextIOWrapper
+from collections.abc import Collection, Iterable
 from math import inf
-from pathlib import Path
 
 BAD_INPUT = 2  # exit code of wrong input
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
@@ -92,35 +88,3 @@ def shorten_list(names: Iterable[str], most: int = 3) -> str:
     names = list(names)
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
-
-
-def escape_unprintable() -> None:
-    """Let stdout and stderr print escapes for characters that their encoding lacks.
-
-    Without it, a Chinese word on a Latin-1 terminal or in a log of a batch job would end the
-    program in a traceback.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
-    """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
-
-    A full disk is such an error.
-
-    Args:
-        main: the work.
-        folder: folder that it writes to.
-    """
-    from zoo.files import explained_full_disk  # that module imports this one
-
-    escape_unprintable()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    try:
-        with explained_full_disk(folder):
-            main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)

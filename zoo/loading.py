@@ -85,7 +85,7 @@ def check_record(folder: Path, recorded: Sequence[str], folders: Sequence[Path])
         raise ZooError(f"{folder}/{DESCRIPTION} records no system of the zoo: {error}") from error
 
 
-def training_plan(experiment: str, **overrides: Any) -> TrainingPlan:
+def training_plan(experiment: str, **overrides: Any) -> TrainingPlan[StreamingSystem]:
     """Create the training of an experiment, for ``trainer.fit`` in scripts.
 
     ``trainer.fit(system, TalksDataModule(...))`` trains a system whose ``training_plan`` it is.

@@ -17,13 +17,13 @@ from recipes.unit_speech.attention_guide import guide_loss
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
+from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.sampling import Sampler
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_numbers
-from zoo.objectives.base import Objective
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Samples, UnitKind
 
 

@@ -14,14 +14,14 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
+from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.sampling import Sampler
-from zoo.data.talks import Talk
 from zoo.data.units import FRAME, Codebook, collapsed, mel_filters
 from zoo.errors import ZooError, check_numbers
-from zoo.objectives.base import Objective
+from zoo.talks import Talk
 from zoo.types import Frames
 
 RESOLUTIONS = ((512, 480, 120), (1024, 960, 240), (2048, 1600, 400))  # samples: FFT, window, hop

@@ -9,13 +9,13 @@ import torch
 
 from tests.fixtures import tiny_checkpoints
 from tests.recognisers.conftest import ctc_folder
-from zoo import audio
 from zoo.alignment.times.ctc import CTCTimes
-from zoo.data.talks import Segment, Talk, Word
+from zoo.audio import files as audio
 from zoo.data.utterances import spoken
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.recognisers.clean_speech import clean_line
+from zoo.talks import Segment, Talk, Word
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = (

@@ -27,9 +27,10 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.errors import INTERRUPTED, ZooError, run_script
+from zoo.config.commands import run_script
+from zoo.errors import INTERRUPTED, ZooError
 from zoo.evaluation.comparison import system_configurations
-from zoo.tracking import launch
+from zoo.machine import launch
 
 Launch = Callable[..., int]
 

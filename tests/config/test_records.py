@@ -57,8 +57,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("backbone=chat_server", "sends audio and a key to an address"),
         ("synthesizer=xtts", "reads a pickle"),
         ("policy._target_=os.system", "names 'os.system', which is no part of the zoo"),
-        ("policy._target_=zoo.files.os.system", "no part of the zoo"),
-        ("policy._target_=zoo.files.append_line", "no part of the zoo"),
+        ("policy._target_=zoo.disk.files.os.system", "no part of the zoo"),
+        ("policy._target_=zoo.disk.files.append_line", "no part of the zoo"),
         ("policy={a: [{_target_: os.system}]}", "names 'os.system'"),
         ("policy._partial_=true", "sets _partial_, which changes how a class is called"),
         ("backbone.search={_args_: [3]}", "sets _args_"),
@@ -192,7 +192,7 @@ def test_only_named_packages_are_built(package: Path) -> None:
     cfg.trusted_packages = []
     with pytest.raises(ZooError, match=r"trusted_packages=\[records_zoo\] accepts it"):
         build(cfg.policy)
-    cfg = compose("evaluate", ["policy._target_=zoo.files.os.getcwd"])
+    cfg = compose("evaluate", ["policy._target_=zoo.disk.files.os.getcwd"])
     with pytest.raises(ZooError, match="does not belong to zoo"):
         build(cfg.policy)
     with pytest.raises(ZooError, match=r"must be a list of packages such as \[my_zoo\], not os"):

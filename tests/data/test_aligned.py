@@ -7,8 +7,8 @@ import pytest
 
 from zoo.data import manifest
 from zoo.data.corpora import Aligned
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target, Word
 
 WORDS = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
 TARGET = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (0, 1)))

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from zoo.data.background import background
-from zoo.data.talks import Segment, Talk
+from zoo.talks import Segment, Talk
 
 RATE = 16_000
 

@@ -10,8 +10,8 @@ import pytest
 
 from zoo.data import cache
 from zoo.data.cache import is_intact, is_usable, locked, seal
+from zoo.disk.files import append_line, write_text
 from zoo.errors import ZooError
-from zoo.files import append_line, write_text
 
 PROCESSES = 10
 

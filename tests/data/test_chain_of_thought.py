@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.chain_of_thought import (
     GRID,
     SpeechChainOfThought,
     SpeechChainOfThoughtConfig,
     SpeechChainsOfThought,
 )
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

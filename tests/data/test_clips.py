@@ -9,11 +9,11 @@ import torch
 
 from zoo.data import utterances
 from zoo.data.clips import ClipConfig, Clips
-from zoo.data.minitalks.speech import Speaker, Utterance
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError
+from zoo.espeak.speech import Speaker, Utterance
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

@@ -16,11 +16,11 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.lazy_manifest import StoredTalks
 from zoo.data.robust_segments import RobustSegmentConfig
 from zoo.data.sampling import Sampler, Sampling, Stretches
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.views import usable_parts
 from zoo.data.windows import WindowedSampler
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

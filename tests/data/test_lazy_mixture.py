@@ -13,9 +13,9 @@ from tests.data.test_mixture import audio_shares, drawn, settings
 from zoo.data import manifest, windows
 from zoo.data.corpora import Aligned, Corpus, training_talks
 from zoo.data.mixture import Mixture, MixtureEntry
-from zoo.data.talks import LazyTalks, Talk, Target
 from zoo.data.views import usable_parts
 from zoo.errors import ZooError
+from zoo.talks import LazyTalks, Talk, Target
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Limits, Schedule
 

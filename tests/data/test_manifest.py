@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target, Word
 
 
 def talk(folder: Path) -> Talk:

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target, Word
 
 SCHEMA = json.loads((files("zoo.data") / "aligned.schema.json").read_text(encoding="utf-8"))
 Change = Callable[[dict[str, Any]], object]

@@ -11,10 +11,10 @@ from tests.data.test_chain_of_thought import TALK
 from zoo.config import build, compose
 from zoo.data.chain_of_thought import SpeechChainOfThought
 from zoo.data.mixture import Mixture, MixtureEntry, by_direction
-from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.evaluation.talks import of_directions
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target
 from zoo.training.preparation import development_samplers, make_samplers
 from zoo.training.schedule import Limits, Schedule
 from zoo.training.settings import TrainingSettings

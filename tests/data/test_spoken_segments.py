@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.spoken_segments import SpokenSegmentConfig, SpokenSegments
-from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Word
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.robust_segments import RobustSegment, RobustSegments
 from zoo.data.sampling import Stretches
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.types import SAMPLE_RATE
 
 ENDS = (1.0, 1.5, 2.0, 3.0)

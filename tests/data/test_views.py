@@ -7,9 +7,9 @@ import pytest
 
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.trajectories import emission_times
 from zoo.data.views import sentences, usable_parts
+from zoo.talks import Segment, Talk, Target, Word
 
 
 def test_each_segment_becomes_a_talk() -> None:

@@ -13,7 +13,7 @@ from zoo.commands import evaluate
 from zoo.config import Config, build, run_folder
 from zoo.errors import ZooError
 from zoo.evaluation.comparison import system_configurations
-from zoo.tracking import launch
+from zoo.machine import launch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_own_code.md"
 FILE = re.compile(r"`(my_zoo/\S+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.evaluation.alignment_heads import Found, Sentence, distances, main, source_spans
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.types import Hypothesis
 
 WORDS = (Word("a", 0.0, 0.5), Word("b", 1.0, 1.5), Word("c", 2.4, 3.0))

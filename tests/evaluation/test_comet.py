@@ -14,7 +14,6 @@ from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, evaluator, system, talk
 from tests.fixtures.comet_environment import calls, imitation
 from zoo.commands.report import main
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.callback import StreamingEvaluation
 from zoo.evaluation.comet import check_texts, find_comet
@@ -22,6 +21,7 @@ from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.results.row import read_rows
 from zoo.streaming.queue import OneBatch, TalkQueue
+from zoo.talks import Talk
 
 REFERENCES = ("eins zwei drei", "vier fünf", "sechs sieben")
 SOURCES = ("one two three", "four five", "six seven")

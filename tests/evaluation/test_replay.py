@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.conftest import TINY, Evaluate, Result
-from zoo import audio
+from zoo.audio import files as audio
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
 recorded_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"the recorded logs are not at {LOGS}")

@@ -7,12 +7,12 @@ import pytest
 import torch
 import yaml
 
-from zoo.data.talks import Segment, Talk, Target
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_spans, write_spans
 from zoo.formats.simulstream import marked_tokens
 from zoo.languages import language
 from zoo.results.files import write_files
+from zoo.talks import Segment, Talk, Target
 from zoo.types import ChunkTime, Instance, SpeechOutput
 
 SEGMENTS = (

@@ -14,7 +14,6 @@ import torch
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, knob_values
@@ -27,6 +26,7 @@ from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session, empty_token_ids
 from zoo.systems.base import StreamingSystem
 from zoo.systems.system import Knob
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request
 
 EN, DE = language("en"), language("de")

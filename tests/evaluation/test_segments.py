@@ -8,12 +8,12 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
 
-from zoo.data.talks import Segment, Talk, Target
 from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import find_rules
+from zoo.talks import Segment, Talk, Target
 from zoo.types import Instance
 
 TALK = Talk(

@@ -11,7 +11,6 @@ from tests.evaluation.conftest import Evaluate
 from zoo.backbones.base import Backbone
 from zoo.config import build, compose
 from zoo.data.corpora import MiniTalks
-from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.evaluation import smoke
 from zoo.evaluation.smoke import Output
@@ -20,6 +19,7 @@ from zoo.languages import language
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk, Target
 from zoo.types import Capability, Hypothesis, Instance, Request, SpeechOutput
 
 SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")

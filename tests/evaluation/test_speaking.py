@@ -15,7 +15,6 @@ from tests.contract.scripted import TurnTaker, text_of
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.recognisers.conftest import ctc_folder
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import speech
 from zoo.evaluation.plan import network_of
@@ -27,6 +26,7 @@ from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
+from zoo.talks import Talk
 from zoo.tracking.results import joint_curves
 
 SPOKEN = 1600  # samples of a word: 0.1 s

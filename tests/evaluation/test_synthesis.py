@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target
 from zoo.evaluation import synthesis
 from zoo.evaluation.speech import SpeechModels
+from zoo.talks import Segment, Talk, Target
 
 
 class Letters:

@@ -8,7 +8,7 @@ import pytest
 from tests.evaluation.conftest import Evaluate
 from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_models import Overrides, tiny_models
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.types import SAMPLE_RATE
 
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")

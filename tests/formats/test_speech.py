@@ -8,8 +8,7 @@ import pytest
 import soundfile
 import torch
 
-from zoo import audio
-from zoo.data.talks import Talk
+from zoo.audio import files as audio
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
@@ -17,6 +16,7 @@ from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
 from zoo.languages import language
 from zoo.streaming.playback import playback_intervals
 from zoo.streaming.waveforms import timeline
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")

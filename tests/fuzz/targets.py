@@ -26,7 +26,7 @@ from transformers import WhisperConfig, WhisperTokenizer
 from tests.fixtures import tiny_checkpoints
 from tests.formats.test_bad_fields import CHUNK, HEAD, OMNISTEVAL, SIMULEVAL
 from tests.fuzz.strategies import LEAVES, changed, damaged, lines, paths
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
@@ -108,7 +108,7 @@ PIECES = (  # of the values that an attacker records
         "/",
         "~",
     ),
-    *("_target_", "_args_", "os.system", "zoo.files.os.system", "zoo.policies.wait_k.WaitK"),
+    *("_target_", "_args_", "os.system", "zoo.disk.files.os.system", "zoo.policies.wait_k.WaitK"),
     *("oc.env:HOME", "<this folder>", "choice(", "range(1,3)", ")", "null", "true", "1", "1e400"),
     *("alignatt", "punctuation", "released", "a", "é", "???", "\0", "\ud800"),
 )

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tests.history.streams import FRAME, session
-from zoo.data.minitalks.speech import Speaker
 from zoo.errors import ZooError
+from zoo.espeak.speech import Speaker
 from zoo.history.voice_activity import WINDOW, VoiceActivity, silero
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Cut, SpeechChunk

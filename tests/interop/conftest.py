@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import audio
-from zoo.data.talks import Segment, Talk, Target
+from zoo.audio import files as audio
 from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.evaluation.talks import reference_segments
 from zoo.interop.live import loaded_system
@@ -20,6 +19,7 @@ from zoo.results.files import write_files
 from zoo.streaming.simulate import simulate
 from zoo.streaming.sources import sources
 from zoo.synthesizers.espeak import Espeak
+from zoo.talks import Segment, Talk, Target
 from zoo.types import Instance
 
 SYSTEM = "streamatt"

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo import audio
-from zoo.data.talks import Segment, Talk, Target
+from zoo.audio import files as audio
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.interop.foreign import ForeignStream, ForeignSystem
+from zoo.talks import Segment, Talk, Target
 from zoo.types import SAMPLE_RATE, Action, SpeechChunk
 
 

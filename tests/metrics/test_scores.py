@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from zoo.data.talks import Segment, Target
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.longform import relative_times, score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
+from zoo.talks import Segment, Target
 from zoo.types import ChunkTime, Instance
 
 DE, ZH = language("de"), language("zh")

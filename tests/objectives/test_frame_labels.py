@@ -8,9 +8,9 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone
 from zoo.data.robust_segments import RobustSegment
-from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
 from zoo.objectives.frame_labels import FrameBatch, FrameLabels
+from zoo.talks import Segment, Talk, Word
 
 WORDS = (Word("Hello,", 0.04, 0.12), Word("world.", 0.12, 0.28))
 TALK = Talk(

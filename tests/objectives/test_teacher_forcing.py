@@ -12,10 +12,10 @@ from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.excerpts import Excerpt, ExcerptConfig
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.objectives.teacher_forcing import TeacherForcing
+from zoo.talks import Talk
 
 TALK = Talk("talk", None, 2.0, "en", ())
 

@@ -8,7 +8,7 @@ import soundfile
 import torch
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.talks import Segment, Talk, Target, Word
 
 RATE = 8000  # of the audio files, which have two channels
 

@@ -14,14 +14,14 @@ import torch
 from omegaconf import DictConfig
 
 from tests.fixtures import processes
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.config import compose
 from zoo.data.corpora import Aligned
 from zoo.data.manifest import decode
-from zoo.data.talks import Word
 from zoo.errors import ZooError
 from zoo.prepare.job import prepare
 from zoo.prepare.store import states_of
+from zoo.talks import Word
 
 STEPS = "steps=[audio,words,alignment,trajectories,filters]"
 

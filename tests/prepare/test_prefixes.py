@@ -11,12 +11,12 @@ from tests.prepare.conftest import segment
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.config import compose
 from zoo.data.corpora import Aligned
-from zoo.data.talks import Talk, Target
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.prepare.items import Notes, new_item
 from zoo.prepare.job import prepare
 from zoo.prepare.steps.prefixes import Prefixes
+from zoo.talks import Talk, Target
 from zoo.translators.causal_lm import CausalLM
 
 ENGLISH, GERMAN = language("en"), language("de")

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from tests.fixtures.comet_environment import calls, imitation
 from zoo.data.corpora import Aligned
-from zoo.data.talks import Target
 from zoo.errors import ZooError
 from zoo.prepare.items import Item, Notes, new_item
 from zoo.prepare.steps.estimation import Estimation, EstimationSettings
 from zoo.prepare.steps.filters import Filtering, Filters
 from zoo.prepare.steps.recognition import Recognition
 from zoo.recognisers.named import NamedRecogniser
+from zoo.talks import Target
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 import soundfile
 
 from zoo.alignment.times.base import TimedWords
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.prepare.items import Item, Notes, decode, encode, new_item
 from zoo.prepare.pipeline import Pipeline, Stage
 from zoo.prepare.steps.alignment import Alignment, GivenAlignment
@@ -18,6 +17,7 @@ from zoo.prepare.steps.filters import Filtering, Filters
 from zoo.prepare.steps.trajectories import Trajectories
 from zoo.prepare.steps.words import GivenTimes, Words
 from zoo.prepare.store import Store, parts_of
+from zoo.talks import Segment, Talk, Target, Word
 
 WORDS = (Word("Good", 0.5, 1.0), Word("cats.", 1.0, 1.5))
 TARGET = Target("Gute Katzen.", ("Gute", "Katzen."), ((0,), (1,)))

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.recognisers.clean_speech import clean_speech
+from zoo.talks import Segment, Talk, Target
 
 
 def talk(*texts: str, code: str = "de") -> Talk:

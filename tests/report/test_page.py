@@ -17,7 +17,6 @@ import soundfile
 import torch
 
 from tests.fixtures.segments import scored_segment
-from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
 from zoo.formats.speech import mix_file, write_speech
 from zoo.report.markup import headline, json_block
@@ -27,6 +26,7 @@ from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.sounds import has_opus
 from zoo.results.row import KnobValue, Row
 from zoo.results.streams import ReportStream
+from zoo.talks import Segment, Talk, Word
 from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 HOSTILE = "</script><b>bold</b>&amp;"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.segments import scored_segment
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.segments import segments_of, write_segment_files
 from zoo.languages import language
@@ -18,6 +17,7 @@ from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import Row, write_rows
 from zoo.results.store import StreamStore
 from zoo.results.streams import finished_streams, write_talks
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.types import ChunkTime, Instance
 
 INSTANCE = Instance(

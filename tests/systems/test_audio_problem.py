@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.contract.scripted import Scripted
-from zoo.data.talks import Segment, Talk
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
@@ -16,6 +15,7 @@ from zoo.policies.base import Policy
 from zoo.policies.read_all import ReadAll
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Capability
 
 

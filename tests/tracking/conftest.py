@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zoo.tracking import launch
+from zoo.machine import launch
 
 _LAUNCHERS = (
     "RANK",

@@ -25,8 +25,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.demos.boring_classes import BoringModel
 from omegaconf import OmegaConf
 from zoo.errors import ZooError
-from zoo.tracking.launch import register_resolvers
-from zoo.callbacks.run_identity import RunIdentity
+from zoo.machine.launch import register_resolvers
+from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 

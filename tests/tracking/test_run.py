@@ -8,10 +8,10 @@ import pytest
 import torch
 from lightning.pytorch.demos.boring_classes import BoringModel
 
-from zoo.callbacks.run_identity import RunIdentity
 from zoo.errors import ZooError
-from zoo.tracking.launch import RUN_VARIABLE
+from zoo.machine.launch import RUN_VARIABLE
 from zoo.tracking.run import CHECKPOINT_KEY, open_run, run_id_of, write_card
+from zoo.training.callbacks.run_identity import RunIdentity
 
 
 def test_id_is_written_at_once_and_found_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
 
-from zoo.tracking.launch import register_resolvers
+from zoo.machine.launch import register_resolvers
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 

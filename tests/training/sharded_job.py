@@ -23,8 +23,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from zoo.config import Config, build, compose
 from zoo.data.corpora import MiniTalks
-from zoo.data.talks import Talk
 from zoo.streaming.callback import StreamCallback
+from zoo.talks import Talk
 from zoo.training import sharding
 from zoo.training.curriculum import Curriculum
 from zoo.training.fsdp2 import FSDP2

@@ -14,8 +14,8 @@ from zoo.data.clips import ClipConfig, Clips
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampling, Stretches
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.batches import StepBatches, StepLoader, schedules
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.preparation import make_samplers

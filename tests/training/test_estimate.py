@@ -11,8 +11,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from tests.fixtures.llama import write_llama_8b
 from zoo.config import Config, build, compose, plain
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.talks import Talk
 from zoo.training.batches import schedules
 from zoo.training.estimate import Distribution, Parts, StageEstimate, distribution, estimate
 from zoo.training.estimate_job import durations

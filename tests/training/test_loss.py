@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from zoo.backbones.objective import Objective
 from zoo.data.robust_segments import RobustSegmentConfig
-from zoo.objectives.base import Objective
 from zoo.training.batches import TrainingBatch
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.module import Training

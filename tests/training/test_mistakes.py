@@ -10,9 +10,9 @@ from lightning.pytorch.loggers import CSVLogger
 
 from tests.fixtures import processes
 from zoo.config import build, compose
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk, Target, Word
 from zoo.training import module, run
 from zoo.training.run import last_checkpoint
 from zoo.training.strategy import ZeRO

@@ -11,10 +11,14 @@ from lightning.pytorch.callbacks import EMAWeightAveraging
 from torch import Tensor, nn
 
 from tests.training.test_schedule import Numbers, lognormal
-from zoo.callbacks.averaging import averaged_weights, check_averaging, keep_averaged_weights
-from zoo.callbacks.throughput import Throughput, summary
 from zoo.errors import ZooError
 from zoo.training.batches import StepLoader, TrainingBatch
+from zoo.training.callbacks.averaging import (
+    averaged_weights,
+    check_averaging,
+    keep_averaged_weights,
+)
+from zoo.training.callbacks.throughput import Throughput, summary
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
 from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.fsdp2 import FSDP2

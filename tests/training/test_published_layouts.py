@@ -22,14 +22,14 @@ from torch import Tensor
 from tests.backbones.phi4_multimodal.tiny import ALPHA, RANK, original
 from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_checkpoints import KINDS
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.commands import evaluate, train
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.formats.logs import read_log
 from zoo.languages import language
+from zoo.machine import launch
 from zoo.results.store import StreamStore
-from zoo.tracking import launch
+from zoo.talks import Segment, Talk, Target, Word
 
 SHARDS = 3
 STAGES = "training.curriculum.stages"

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.pretrained.weights import load_weights, save_weights
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Pass, Sampler, Sampling
 from zoo.history.keep_all import KeepAll
-from zoo.objectives.base import Objective
 from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Curriculum, Stage

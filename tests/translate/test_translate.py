@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.commands import translate
 from zoo.config import build, compose
-from zoo.data.talks import Talk
 from zoo.formats.logs import read_log
 from zoo.formats.subtitles import srt, vtt
 from zoo.languages import language
+from zoo.machine import launch
 from zoo.results.row import KnobValue, read_rows
-from zoo.tracking import launch
+from zoo.talks import Talk
 from zoo.translate.display import Display
 from zoo.translate.microphone import Receive
 from zoo.translate.output import Output

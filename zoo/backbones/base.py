@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.languages import Language, language
-from zoo.layout import arrange_linear
+from zoo.machine.weight_layout import arrange_linear
 from zoo.streaming.session import Session, SpeechRequest
+from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 
 _EMPTY: ContextVar[bool] = ContextVar("_EMPTY", default=False)  # see ``without_weights``

@@ -6,7 +6,7 @@ train.py, evaluate.py, ``python -m zoo.translate`` and ``python -m zoo.prepare``
 import sys
 
 from zoo.config import entry_point
-from zoo.errors import run_script
+from zoo.config.commands import run_script
 
 
 def train() -> None:

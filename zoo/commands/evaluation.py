@@ -30,8 +30,8 @@ from zoo.evaluation.plan import (
 from zoo.evaluation.recorded import InstanceSource
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
-from zoo.machine import check_machine
-from zoo.tracking.launch import is_main_process
+from zoo.machine.cores import check_machine
+from zoo.machine.launch import is_main_process
 from zoo.tracking.naming import run_name
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker

@@ -10,11 +10,12 @@ from pathlib import Path
 import yaml
 from rich.console import RenderableType
 
-from zoo.errors import ZooError, check_numbers, run_script, shorten_list
+from zoo.config.commands import run_script
+from zoo.disk.parsing import parse_yaml
+from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.finished_comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
-from zoo.parsing import parse_yaml
 from zoo.progress import wide_console
 from zoo.report.page import write_report
 from zoo.report.summaries import by_score, by_talk, over_knob

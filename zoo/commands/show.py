@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from zoo.config import overrides
+from zoo.disk.files import relative_path
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
-from zoo.files import relative_path
 from zoo.progress import wide_console
 from zoo.report.page import write_report
 from zoo.report.table import print_table

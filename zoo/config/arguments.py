@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from zoo.config.commands import INSTALLED
 from zoo.config.signatures import (
     INSTANTIATE_KEYS,
     REQUIRED,
@@ -25,7 +26,6 @@ from zoo.config.signatures import (
     moved_key,
 )
 from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
-from zoo.hints import INSTALLED
 
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}

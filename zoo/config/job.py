@@ -21,23 +21,23 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
+from zoo.config.commands import escape_unprintable
 from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.records import check_folders
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
+from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import (
     BAD_INPUT,
     INTERRUPTED,
     ZooError,
     check_choice,
-    escape_unprintable,
     unknown_choice,
 )
-from zoo.files import full_disk, remove_if_empty
 from zoo.languages import LANGUAGES
-from zoo.machine import check_machine
-from zoo.tracking.launch import (
+from zoo.machine.cores import check_machine
+from zoo.machine.launch import (
     LAUNCH_VARIABLE,
     default_environment,
     is_main_process,
@@ -90,7 +90,7 @@ def machine(cfg: DictConfig) -> "torch.device":
     """
     import torch
 
-    from zoo.devices import allow_tf32, device_named
+    from zoo.machine.devices import allow_tf32, device_named
 
     check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     if cfg.threads is not None:

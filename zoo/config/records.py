@@ -25,8 +25,8 @@ from zoo.config.loader import TRUSTED
 from zoo.config.signatures import INSTANTIATE_KEYS, TARGET, located
 from zoo.config.sources import CONF, Folders, job_loader
 from zoo.config.writing import quote_text
+from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 from zoo.errors import LONGEST, ZooError, shorten_list
-from zoo.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 
 DESCRIPTION = "config.yaml"  # of an exported checkpoint
 FOLDER = "<this folder>"  # stands for the folder of the weights in its own record

@@ -132,7 +132,7 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
             f"{key} is {target!r}; it must be the default or a function of a package of yours."
         )
     found = located(target, where=where)
-    # zoo.files.os.system is a function that a module of the zoo imports from elsewhere
+    # zoo.disk.files.os.system is a function that a module of the zoo imports from elsewhere
     if str(getattr(found, "__module__", "")).partition(".")[0] not in OWN_PACKAGES:
         raise ZooError(f"{key} is {target!r}, which does not belong to {package}.")
 

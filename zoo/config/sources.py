@@ -13,7 +13,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.config.loader import HYDRA, SEARCH_PATH, Loader
-from zoo.tracking.launch import register_resolvers
+from zoo.machine.launch import register_resolvers
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
@@ -100,13 +100,13 @@ def register() -> None:
 
 def _training_precision(device: str) -> str:
     """Return the precision of trainings on a device; only trainings import torch for it."""
-    from zoo.devices import training_precision
+    from zoo.machine.devices import training_precision
 
     return training_precision(device)
 
 
 def _inference_dtype(device: str, on_gpu: str) -> str:
     """Return the dtype of weights on a device; only a configuration with the link imports torch."""
-    from zoo.devices import inference_dtype
+    from zoo.machine.devices import inference_dtype
 
     return inference_dtype(device, on_gpu)

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from zoo import audio
-from zoo.data.talks import Talk
-from zoo.tar_members import last_change
+from zoo.audio import files as audio
+from zoo.disk.tar_members import last_change
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 FRAME: Seconds = 0.05

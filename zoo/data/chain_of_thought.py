@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.talks import Segment, Share, Talk
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.languages import language as language_of
+from zoo.talks import Segment, Share, Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.talks import Segment, Talk, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
+from zoo.talks import Segment, Talk, Word
 from zoo.types import SAMPLE_RATE, Seconds
 
 DEVELOPMENT_CLIPS = 200  # maximum number of clips of the development talks

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from zoo.data import manifest
-from zoo.data.talks import LazyTalks, Segment, Talk, Target
 from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_log
 from zoo.formats.references import read_references
 from zoo.formats.text import read_lines
 from zoo.languages import language
+from zoo.talks import LazyTalks, Segment, Talk, Target
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
-from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 SHORTEST: Seconds = 0.08  # minimum duration of an excerpt

@@ -10,9 +10,9 @@ import numpy as np
 
 from zoo.data import manifest
 from zoo.data.manifest_index import NAMES, Mark, array, indexed
-from zoo.data.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.data.views import moved
 from zoo.errors import ZooError
+from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.types import Seconds
 
 Rows = np.ndarray[Any, Any]

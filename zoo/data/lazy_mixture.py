@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from zoo.data.fingerprint import content_hash
-from zoo.data.talks import LazyTalks, Share, Talk
 from zoo.data.views import usable_parts
+from zoo.talks import LazyTalks, Share, Talk
 
 SECONDS = 3600  # of an hour
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.manifest_checks import check_talk
-from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.disk.files import write_text
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.files import write_text
-from zoo.parsing import parse_json
+from zoo.talks import Segment, Talk, Target, Word
 
 VERSION = 1  # version of the format
 

@@ -26,11 +26,11 @@ import numpy as np
 from zoo.data import manifest
 from zoo.data.cache import cache_root, locked
 from zoo.data.fingerprint import talk_hash
-from zoo.data.talks import Segment, Talk
 from zoo.data.views import Part, is_usable, part_of, parts
+from zoo.disk.files import atomic_folder, write_text
 from zoo.errors import ZooError
-from zoo.files import atomic_folder, write_text
 from zoo.progress import tracked
+from zoo.talks import Segment, Talk
 
 VERSION = 1
 DESCRIPTION, NAMES = "index.json", "talks.jsonl"

@@ -9,9 +9,9 @@ import torch
 from zoo.data.corpora import Corpus, StoredCorpus, training_talks
 from zoo.data.lazy_mixture import MixedTalks, SharedTalks
 from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
-from zoo.data.talks import LazyTalks, Share, Talk
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
+from zoo.talks import LazyTalks, Share, Talk
 
 Direction = tuple[Language, Language]  # source and target language
 

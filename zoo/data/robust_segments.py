@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
-from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 # Maximum silence before an utterance at the start of a segment. With random silence, utterances

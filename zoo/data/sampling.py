@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.talks import Share, Talk
 from zoo.languages import Language
+from zoo.talks import Share, Talk
 from zoo.types import Frames, Samples, Seconds
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.languages import language as language_of
+from zoo.talks import Segment, Talk, Word
 from zoo.types import Samples, Seconds
 
 UNIT: Samples = 320  # the length of a clip is a multiple of it

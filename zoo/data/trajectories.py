@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from zoo.data.talks import Segment
 from zoo.errors import ZooError
+from zoo.talks import Segment
 from zoo.types import SAMPLE_RATE, Seconds
 
 

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
+from zoo.disk.files import atomic_file
 from zoo.errors import ZooError
-from zoo.files import atomic_file
 from zoo.types import SAMPLE_RATE, Frames, Samples
 
 FRAME: Samples = 320  # samples per unit

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
-from zoo.data.minitalks.speech import Speaker, in_parallel
 from zoo.data.minitalks.version import version_name
-from zoo.data.talks import Word
-from zoo.files import atomic_file
+from zoo.disk.files import atomic_file
+from zoo.espeak.speech import Speaker, in_parallel
 from zoo.progress import tracked
+from zoo.talks import Word
 from zoo.types import Samples
 
 UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of it

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zoo.data.talks import LazySegments, LazyTalks, Segment, Talk, Word
+from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.types import Seconds
 
 View = Literal["talks", "segments"]

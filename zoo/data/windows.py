@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
-from zoo.data.talks import LazyTalks, Talk
 from zoo.errors import ZooError
+from zoo.talks import LazyTalks, Talk
 
 WINDOW_HOURS = 100.0  # of audio in one window, on average
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
-from zoo.data.talks import Segment, Word
 from zoo.languages import Language
+from zoo.talks import Segment, Word
 from zoo.types import Seconds
 
 Span = tuple[Seconds, Seconds]

@@ -21,16 +21,16 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.alignment import AlignmentConfig, EveryHead, HeadAlignment
 from zoo.config import Config, build, machine, run_composed
-from zoo.data.talks import Segment, Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.progress import tracked
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk
 
 TOLERANCE: Seconds = 0.2  # before the start and after the end of a source word

@@ -15,9 +15,9 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 
 from zoo.evaluation.comet import check_texts, find_comet, scored_with_comet
+from zoo.evaluation.independent_ranks import IndependentRanks
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.evaluation.strategy import IndependentRanks
 from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
 from zoo.results.store import StreamStore

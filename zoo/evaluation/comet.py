@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from zoo.data.cache import cache_root
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.scorer import Scored
 from zoo.evaluation.segments import offline_segments
@@ -22,6 +21,7 @@ from zoo.metrics.signature import Score, signature
 from zoo.progress import tracked
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
+from zoo.talks import Talk
 from zoo.types import Instance
 
 

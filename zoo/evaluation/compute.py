@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.machine import usable_cores
+from zoo.machine.cores import usable_cores
 from zoo.results.row import Row
 from zoo.types import Instance, StageTimes
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from zoo.disk.files import check_links
 from zoo.errors import ZooError
 from zoo.evaluation.comet import (
     RowScores,
@@ -16,7 +17,6 @@ from zoo.evaluation.comet import (
     score_rows,
     signed_resegmentation,
 )
-from zoo.files import check_links
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.results.join import RESULTS, FinishedRun

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from zoo.data.talks import Talk
 from zoo.errors import check_choice, unknown_choice
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
@@ -10,6 +9,7 @@ from zoo.languages import Language
 from zoo.metrics.comet.scorer import score_name
 from zoo.results.names import DOCUMENTS, scores_of
 from zoo.results.row import Row
+from zoo.talks import Talk
 from zoo.types import Instance
 
 

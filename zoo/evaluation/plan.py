@@ -17,8 +17,8 @@ from zoo.config import (
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
-from zoo.data.talks import Talk
 from zoo.data.views import talks_to_stream
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
@@ -27,7 +27,7 @@ from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values, resampling
 from zoo.evaluation.significance import check_baseline
 from zoo.evaluation.talks import check_talks, has_references, of_directions
-from zoo.parsing import parse_json
+from zoo.talks import Talk
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import check_unused, ensure_writable
 
@@ -101,7 +101,7 @@ def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
     that Lightning refuses.
     """
     for system in streaming(choices):
-        from zoo.evaluation.strategy import check_trainer
+        from zoo.evaluation.independent_ranks import check_trainer
 
         check_trainer(build(choices[system].trainer).keywords)
         options: Mapping[str, Any] = build(choices[system].trainer).keywords

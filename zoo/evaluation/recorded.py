@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, shorten_list
 from zoo.languages import Language
+from zoo.talks import Talk
 from zoo.types import Instance
 
 UNIT_ERROR = 100.0  # a stream is shorter or longer by this factor only if a unit is wrong

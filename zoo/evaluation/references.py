@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from zoo.data.talks import Segment, Talk
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.talks import Segment, Talk
 from zoo.types import Instance, Seconds
 
 UNKNOWN = "…"  # emitted if the source words so far do not determine the target word

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from zoo.data.talks import Talk
 from zoo.data.views import sentences, talks_to_stream
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
@@ -18,11 +17,12 @@ from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import has_references
 from zoo.languages import Language
+from zoo.machine.launch import is_main_process
 from zoo.results.files import row_folder
 from zoo.results.row import KnobValue, Row
 from zoo.results.store import StreamStore
 from zoo.results.streams import ReportStream
-from zoo.tracking.launch import is_main_process
+from zoo.talks import Talk
 from zoo.types import Instance
 
 if TYPE_CHECKING:  # imports of seconds, which recorded logs and oracles do not need

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zoo.data.talks import Talk
 from zoo.evaluation.compute import compute_facts, stage_parts
 from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.scorer import Scorer
@@ -25,6 +24,7 @@ from zoo.results.files import report_streams, write_files
 from zoo.results.row import Row, write_rows
 from zoo.results.store import StreamStore
 from zoo.results.streams import ReportStream, write_talks
+from zoo.talks import Talk
 from zoo.types import Convention, Instance
 
 RESULTS = "results.json"

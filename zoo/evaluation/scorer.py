@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zoo.data.talks import Talk
 from zoo.evaluation.segments import segments_of
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
@@ -22,6 +21,7 @@ from zoo.metrics.signature import Score
 from zoo.metrics.unreferenced import score_without_references, segments_by_time
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
+from zoo.talks import Talk
 from zoo.types import Instance
 
 if TYPE_CHECKING:

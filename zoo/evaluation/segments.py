@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zoo.data.talks import Talk
-from zoo.files import write_text
+from zoo.disk.files import write_text
 from zoo.formats.references import write_spans
 from zoo.languages import Language
 from zoo.metrics.latency import LAAL, MS, YAAL, Timing
@@ -19,6 +18,7 @@ from zoo.metrics.longform import TimedSegment
 from zoo.metrics.quality import ChrF
 from zoo.metrics.rules import Rules
 from zoo.results.segments import NAME, ScoredSegment, write_segments
+from zoo.talks import Talk
 from zoo.types import Instance, Seconds, UnitKind
 
 

@@ -17,7 +17,6 @@ from sacrebleu import corpus_chrf, sentence_chrf
 
 from zoo.backbones.base import Backbone
 from zoo.data.corpora import Corpus
-from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.evaluation.talks import reference_segments
@@ -26,6 +25,7 @@ from zoo.metrics.flags import flag_speech
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 
 SENTENCES = 5  # number of sentences to stream

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import reference_segments
@@ -20,6 +19,7 @@ from zoo.metrics.speech_pieces import split_speech
 from zoo.progress import audio_progress
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
+from zoo.talks import Talk
 from zoo.types import Instance
 
 NO_RECOGNISER = "evaluation.recogniser is null."

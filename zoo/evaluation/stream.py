@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.data.talks import Talk
-from zoo.datamodule import TalksDataModule
 from zoo.evaluation.callback import StreamingEvaluation
+from zoo.evaluation.independent_ranks import evaluation_trainer
 from zoo.evaluation.score import ScoredRun
-from zoo.evaluation.strategy import evaluation_trainer
+from zoo.lightning.datamodule import TalksDataModule
+from zoo.machine.launch import is_main_process
 from zoo.results.row import Row
 from zoo.systems.system import System
-from zoo.tracking.launch import is_main_process
+from zoo.talks import Talk
 
 
 @dataclass(slots=True)

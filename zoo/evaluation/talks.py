@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from zoo.data.talks import Talk, of_one_name
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment
+from zoo.talks import Talk, of_one_name
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
@@ -70,7 +70,8 @@ def check_talks(
         if with_references:
             _check_references(talk, target)
         if streamed:
-            from zoo import audio  # a slow import, which a recorded log does not need
+            # a slow import, which a recorded log does not need
+            from zoo.audio import files as audio
 
             # raises ZooError for audio that cannot be read
             audio.load(talk.file, start=talk.offset, duration=talk.duration)

@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from zoo.data.talks import Segment, Talk, Target
+from zoo.disk.files import write_text
+from zoo.disk.parsing import Loader, check_depth
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.formats.text import read_lines, read_text, recording_name
-from zoo.parsing import Loader, check_depth
+from zoo.talks import Segment, Talk, Target
 from zoo.types import Seconds
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from zoo.disk.files import write_text
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.formats.checks import check_stream, reading
 from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_name

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from zoo.disk.files import write_text
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.formats.checks import LONGEST, check_stream, reading
 from zoo.formats.text import Line, Record, json_lines, recording_name
 from zoo.languages import Language

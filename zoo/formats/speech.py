@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from zoo.data.talks import Talk
+from zoo.disk.files import write_text
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.formats.text import MS, Record, json_lines, milliseconds
 from zoo.streaming.playback import playback_intervals, start_positions
+from zoo.talks import Talk
 from zoo.types import Instance, SpeechOutput
 
 FOLDER = "speech"
@@ -56,7 +56,7 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
         return
 
     # slow imports, which a log of text does not need
-    from zoo import audio
+    from zoo.audio import files as audio
     from zoo.streaming.waveforms import mix, timeline
 
     (folder / FOLDER).mkdir(exist_ok=True)
@@ -122,7 +122,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
             f"keep the folder {FOLDER!r} beside its log."
         )
 
-    from zoo import audio  # a slow import, which a log of text does not need
+    from zoo.audio import files as audio  # a slow import, which a log of text does not need
 
     wave = audio.load(path)
     silence = wave.new_zeros(1)  # its place is known once all lengths are known

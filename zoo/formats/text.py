@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from zoo.disk.parsing import parse_object
 from zoo.errors import ZooError
-from zoo.parsing import parse_object
 from zoo.types import Seconds
 
 Record = dict[str, Any]  # one JSON object of a log

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo.devices import device_named
 from zoo.errors import ZooError
 from zoo.loading import load
+from zoo.machine.devices import device_named
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.systems.steps import concatenate

@@ -10,10 +10,10 @@ import numpy as np
 import soxr
 import torch
 
-from zoo.devices import device_named
 from zoo.errors import ZooError
 from zoo.formats.simulstream import SPACE_MARK
 from zoo.interop.foreign import ForeignStream, ForeignSystem
+from zoo.machine.devices import device_named
 from zoo.types import SAMPLE_RATE, Action, Samples, Seconds, SpeechChunk
 
 MS = 1000

@@ -6,7 +6,7 @@ SoftSegmenter aligns these tokens; they are never part of an output.
 import re
 from functools import cache
 
-from zoo.abbreviations import moses_prefixes
+from zoo.streaming.abbreviations import moses_prefixes
 
 # Each class and its complement match one character; at the edge of a word neither matches.
 LETTER, NO_LETTER = r"[^\W\d_]", r"[\W\d_]"

@@ -19,7 +19,7 @@ class HasText(Protocol):
 
 
 class TimedSegment(Protocol):
-    """A segment with start, duration and translations, such as ``zoo.data.talks.Segment``."""
+    """A segment with start, duration and translations, such as ``zoo.talks.Segment``."""
 
     @property
     def offset(self) -> Seconds:

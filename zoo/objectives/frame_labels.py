@@ -16,12 +16,12 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone, FrameEncoder
+from zoo.backbones.objective import Objective
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampler
 from zoo.data.spelling import spelling
-from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
-from zoo.objectives.base import Objective
+from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Sampler, Sampling
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.objectives.base import Objective
+from zoo.talks import Talk
 
 
 @runtime_checkable

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from zoo.abbreviations import SENTENCE_ABBREVIATIONS
 from zoo.languages import Language
+from zoo.streaming.abbreviations import SENTENCE_ABBREVIATIONS
 
 STRONG = ".?!;。？！；؟؛"
 CLOSING = re.escape("\"'”’»)]}）」』】")

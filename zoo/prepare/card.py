@@ -9,16 +9,16 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from zoo.data.talks import Segment
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
-from zoo.evaluation.trajectories import CHUNK
-from zoo.files import write_text
+from zoo.disk.files import write_text
 from zoo.languages import language
 from zoo.prepare.items import Item
 from zoo.prepare.statistics import BINS, statistics
 from zoo.prepare.steps.trajectories import LAG, is_aligned
+from zoo.prepare.trajectories import CHUNK
 from zoo.report.sounds import excerpt
+from zoo.talks import Segment
 from zoo.types import Seconds
 
 SAMPLES = 6  # segments that trainings use

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Word
-from zoo.parsing import parse_json
+from zoo.disk.parsing import parse_json
+from zoo.talks import Segment, Talk, Word
 from zoo.types import Seconds
 
 DIGITS = 6  # of times in seconds; a sample of 16 kHz lasts 62.5 microseconds

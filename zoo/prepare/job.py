@@ -20,10 +20,9 @@ from zoo.config import (
 )
 from zoo.data.cache import locked
 from zoo.data.corpora import Aligned, Corpus
-from zoo.data.talks import Talk, of_one_name
+from zoo.disk.files import explained_full_disk
 from zoo.errors import ZooError, shorten_list
-from zoo.files import explained_full_disk
-from zoo.machine import check_machine
+from zoo.machine.cores import check_machine
 from zoo.prepare.card import write_card
 from zoo.prepare.items import Item
 from zoo.prepare.output import write_split
@@ -39,6 +38,7 @@ from zoo.prepare.steps.recognition import Recognition
 from zoo.prepare.steps.trajectories import Trajectories
 from zoo.prepare.steps.words import Words
 from zoo.prepare.store import WORK, Store, parts_of, states_of
+from zoo.talks import Talk, of_one_name
 from zoo.tracking import media
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker

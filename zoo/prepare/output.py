@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from zoo.data import manifest
+from zoo.disk.files import atomic_file
+from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
-from zoo.files import atomic_file
 from zoo.prepare.items import Item
 from zoo.prepare.shards import with_shards
-from zoo.tar_members import stored_in
 
 COLUMNS = ("talk", "segment", "offset", "duration", "usable", "reason", "detail", "scores")
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.prepare.items import Item, new_item
 from zoo.prepare.steps.base import Step
 from zoo.prepare.store import Store, hashed, source_key
 from zoo.progress import tracked
+from zoo.talks import Talk
 
 if TYPE_CHECKING:
     import torch

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from zoo.data import manifest
-from zoo.data.talks import Talk
+from zoo.disk.files import atomic_file, write_text
+from zoo.disk.parsing import parse_json
+from zoo.disk.tar_members import SUFFIX, index_path, last_change, open_stored, size_of, write_index
 from zoo.errors import ZooError
-from zoo.files import atomic_file, write_text
-from zoo.parsing import parse_json
 from zoo.prepare.store import hashed, state_of
-from zoo.tar_members import SUFFIX, index_path, last_change, open_stored, size_of, write_index
+from zoo.talks import Talk
 
 MEGA = 10**6
 

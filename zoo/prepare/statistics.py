@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from zoo.data.talks import Segment, Talk
 from zoo.prepare.items import Item, Notes
 from zoo.prepare.steps.filters import reasons_of
 from zoo.prepare.steps.recognition import WER
 from zoo.prepare.steps.trajectories import LAG, UNALIGNED
 from zoo.prepare.steps.words import SCORE
+from zoo.talks import Segment, Talk
 from zoo.types import Seconds
 
 BINS = 24  # of a histogram

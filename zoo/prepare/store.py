@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data import manifest
-from zoo.data.talks import Talk
+from zoo.disk.files import write_text
+from zoo.disk.parsing import parse_json
+from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
-from zoo.files import write_text
-from zoo.parsing import parse_json
 from zoo.prepare.items import Item, decode, encode
-from zoo.tar_members import stored_in
+from zoo.talks import Talk
 from zoo.types import Seconds
 
 VERSION = 1  # of the files and of what the steps compute

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from zoo.data.clips import ClipConfig
-from zoo.data.talks import Talk
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.synthesizers.espeak import VOICES
+from zoo.talks import Talk
 
 
 def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> list[Tensor]:

@@ -10,8 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from zoo.data.talks import Talk
-from zoo.files import write_bytes
+from zoo.disk.files import write_bytes
 from zoo.report.markup import facts, headline, json_block, signatures, tables
 from zoo.report.palette import variables
 from zoo.report.payload import payload, talks_in_order
@@ -19,6 +18,7 @@ from zoo.report.sounds import elements, source_sounds, speech_sounds
 from zoo.report.stages import stage_section
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
+from zoo.talks import Talk
 
 SHEETS = ("page", "stages", "talk", "segments")
 SCRIPTS = (

@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from zoo.data.talks import Talk
 from zoo.formats.speech import mix_file, target_file
 from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
@@ -18,6 +17,7 @@ from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
+from zoo.talks import Talk
 from zoo.types import Instance, Seconds, StreamEvent
 
 Json = Any

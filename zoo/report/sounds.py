@@ -12,11 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from zoo.disk.tar_members import last_change
 from zoo.formats.speech import target_file
 from zoo.report.payload import talks_in_order
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
-from zoo.tar_members import last_change
 from zoo.types import SAMPLE_RATE, Seconds
 
 # On libsndfile's scale, 0.9 is MP3 at a constant 24 kbit/s for 16 kHz speech, and 0.95 is Opus at
@@ -157,7 +157,7 @@ def _encoded(
     # slow imports, which a report without audio does not need
     import soundfile
 
-    from zoo import audio
+    from zoo.audio import files as audio
 
     samples = audio.load(path, start=start, duration=duration).numpy()
     options: dict[str, Any] = _OPUS if opus else _MP3

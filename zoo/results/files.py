@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from zoo.data.talks import Talk
-from zoo.files import write_text
+from zoo.disk.files import write_text
 from zoo.formats import simuleval, simulstream
 from zoo.formats.speech import FOLDER, write_speech
 from zoo.results.row import KnobValue
 from zoo.results.segments import ScoredSegment
 from zoo.results.streams import ReportStream
+from zoo.talks import Talk
 from zoo.types import Instance
 
 

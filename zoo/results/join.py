@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
-from zoo.parsing import parse_yaml
 from zoo.results.row import Row, read_rows
 
 RESULTS = "results.json"

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from zoo.disk.files import write_text
+from zoo.disk.parsing import has_control_characters, parse_json, texts_in
 from zoo.errors import ZooError
-from zoo.files import write_text
-from zoo.parsing import has_control_characters, parse_json, texts_in
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

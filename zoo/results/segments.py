@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from zoo.disk.files import write_text
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.formats.text import json_lines
 from zoo.results.row import STRICT, first_problem
 from zoo.types import Seconds

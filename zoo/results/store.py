@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from zoo.disk.files import atomic_file
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.files import atomic_file
 from zoo.formats.checks import check_stream
-from zoo.parsing import parse_json
 from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes, StreamEvent
 
 PATTERN = "streams*.jsonl"

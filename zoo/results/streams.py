@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from zoo.data import manifest
-from zoo.data.talks import Talk
+from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
 from zoo.results.join import RUN
 from zoo.results.row import Row
@@ -14,7 +14,7 @@ from zoo.results.segments import NAME as SEGMENTS
 from zoo.results.segments import ScoredSegment, read_segments
 from zoo.results.store import StreamStore
 from zoo.streaming.elapsed import with_convention
-from zoo.tar_members import stored_in
+from zoo.talks import Talk
 from zoo.types import Instance
 
 TALKS = "talks.jsonl"  # talks of a run, in its folder

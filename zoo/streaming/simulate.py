@@ -8,8 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo.devices import pending_work
 from zoo.languages import Language
+from zoo.machine.devices import pending_work
 from zoo.streaming.session import Session
 from zoo.streaming.spool import SpeechSpool
 from zoo.streaming.stages import StageMeter, measured

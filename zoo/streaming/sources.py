@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from zoo import audio
-from zoo.data.talks import Talk
+from zoo.audio import files as audio
 from zoo.languages import Language
 from zoo.streaming.simulate import Source
+from zoo.talks import Talk
 from zoo.types import Samples, Seconds
 
 WARM_UP: Seconds = 4.0  # longest audio of a warm-up

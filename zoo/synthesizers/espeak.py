@@ -9,8 +9,8 @@ import espeakng_loader
 import torch
 from torch import Tensor
 
-from zoo.data.minitalks.speech import Speaker
 from zoo.errors import ZooError, check_numbers
+from zoo.espeak.speech import Speaker
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 

@@ -10,7 +10,6 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
@@ -24,6 +23,7 @@ from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
 from zoo.systems.system import Knob, System
+from zoo.talks import Talk
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -111,7 +111,7 @@ class StreamingSystem(System):
         self._loaded = False
         self._shared = False  # whether another system has loaded the backbone
         self._arranged = False  # whether weights have the layout for streaming
-        self.training_plan: TrainingPlan | None = None  # trainer.fit needs one
+        self.training_plan: TrainingPlan[StreamingSystem] | None = None  # trainer.fit needs one
 
     def load(self) -> None:
         """Load the weights of backbone and synthesizer, once."""
@@ -235,7 +235,7 @@ class StreamingSystem(System):
         return self._plan.optimizers(self)
 
     @property
-    def _plan(self) -> TrainingPlan:
+    def _plan(self) -> TrainingPlan["StreamingSystem"]:
         """The training plan. Raises ZooError without one."""
         if self.training_plan is None:
             raise ZooError(

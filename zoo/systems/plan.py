@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor, nn
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     import torch
     from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 
-    from zoo.data.talks import Talk
-    from zoo.systems.base import StreamingSystem
+    from zoo.talks import Talk
+
+SystemT = TypeVar("SystemT")
 
 
-class TrainingPlan(nn.Module, ABC):
+class TrainingPlan(nn.Module, ABC, Generic[SystemT]):
     """A training of a system: ``zoo.training.module.Training``, which a system may not import.
+
+    ``SystemT`` is the type of the system: ``zoo.systems.base.StreamingSystem``.
 
     It is a module, because objectives may have parameters of their own.
 
@@ -34,7 +37,7 @@ class TrainingPlan(nn.Module, ABC):
     @abstractmethod
     def setup(
         self,
-        system: "StreamingSystem",
+        system: SystemT,
         talks: "Sequence[Talk]",
         device: "torch.device",
         *,
@@ -54,25 +57,25 @@ class TrainingPlan(nn.Module, ABC):
         """Return the loader of the training batches from the Trainer's global step on."""
 
     @abstractmethod
-    def prepare(self, system: "StreamingSystem") -> None:
+    def prepare(self, system: SystemT) -> None:
         """Freeze the parameters that are never trained, after the weights are loaded."""
 
-    def complete_checkpoint(self, system: "StreamingSystem", checkpoint: dict[str, Any]) -> None:
+    def complete_checkpoint(self, system: SystemT, checkpoint: dict[str, Any]) -> None:
         """Add what the plan needs to resume to a Lightning checkpoint, before it is written."""
         return
 
-    def check_checkpoint(self, system: "StreamingSystem", checkpoint: dict[str, Any]) -> None:
+    def check_checkpoint(self, system: SystemT, checkpoint: dict[str, Any]) -> None:
         """Check a Lightning checkpoint and adapt it to this training, before it is restored."""
         return
 
     @abstractmethod
-    def optimizers(self, system: "StreamingSystem") -> "OptimizerLRSchedulerConfig":
+    def optimizers(self, system: SystemT) -> "OptimizerLRSchedulerConfig":
         """Return the optimizer and the schedule of its learning rate."""
 
     @abstractmethod
-    def begin_batch(self, system: "StreamingSystem") -> None:
+    def begin_batch(self, system: SystemT) -> None:
         """Freeze and unfreeze parameters for the next batch."""
 
     @abstractmethod
-    def loss(self, system: "StreamingSystem", batch: Any, batch_idx: int) -> Tensor:
+    def loss(self, system: SystemT, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch, a scalar."""

@@ -8,13 +8,13 @@ from typing import Any
 import lightning
 import torch
 
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_name, check_numbers
 from zoo.languages import language
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.simulate import Stream, simulate
 from zoo.streaming.sources import source
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Action, Instance, Samples, Seconds, SpeechChunk
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from zoo.tracking.launch import is_main_process
+from zoo.machine.launch import is_main_process
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
-from zoo.files import append_line, atomic_file, write_bytes
+from zoo.disk.files import append_line, atomic_file, write_bytes
 
 STEP = "step"
 

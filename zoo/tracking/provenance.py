@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from zoo.machine import usable_cores
+from zoo.machine.cores import usable_cores
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = (

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from zoo import __version__
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
-from zoo.parsing import parse_yaml
 
 LENGTH = 60  # characters of a value in a message
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zoo.disk.files import create_text, write_text
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.files import create_text, write_text
-from zoo.parsing import parse_json
-from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
+from zoo.machine.launch import RUN_VARIABLE, is_main_process, launch_name
 
 CARD = "run.json"
 CARD_FIELDS = ("id", "kind", "name", "group")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from zoo.disk.files import write_text
 from zoo.errors import INTERRUPTED
-from zoo.files import write_text
+from zoo.machine.launch import default_environment, job, terminable
 from zoo.tracking import artifacts
-from zoo.tracking.launch import default_environment, job, terminable
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.naming import run_tags
 from zoo.tracking.provenance import git_state, provenance

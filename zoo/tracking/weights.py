@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo.files import sha256
-from zoo.parsing import parse_json
+from zoo.disk.files import sha256
+from zoo.disk.parsing import parse_json
 
 NETWORKS = ("backbone", "synthesizer")  # parts of a configuration that read weights
 TRAINED = ("name", "checkpoint")  # arguments that name all weights of a network

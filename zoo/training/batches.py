@@ -14,8 +14,8 @@ from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Example, Sampler
-from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
 from zoo.training.schedule import Schedule
 from zoo.types import Seconds
@@ -228,6 +228,6 @@ def training_loader(
 def ignore_sigterm(worker: int) -> None:
     """Let a data worker live on after SIGTERM, which batch systems send to every process.
 
-    The training saves its state first (``zoo/callbacks/termination.py``) and ends its workers.
+    The training saves its state first (``callbacks/termination.py``) and ends its workers.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

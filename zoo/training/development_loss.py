@@ -6,8 +6,8 @@ import lightning
 import torch
 from torch import Tensor
 
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Sampler
-from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import counted
 from zoo.training.curriculum import Curriculum, Stage

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from zoo.backbones.base import without_weights
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Example
-from zoo.data.talks import Talk
 from zoo.data.views import usable_parts
 from zoo.errors import ZooError
-from zoo.objectives.base import Objective
+from zoo.lightning.trainer import count_ranks
 from zoo.systems.base import StreamingSystem
-from zoo.trainer import count_ranks
+from zoo.talks import Talk
 from zoo.training.batches import schedules
 from zoo.training.curriculum import Stage
 from zoo.training.fsdp2 import repeated_layers

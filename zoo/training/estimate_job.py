@@ -9,7 +9,7 @@ from rich.progress import track
 from rich.table import Table
 
 from zoo.config import Config, build, plain
-from zoo.data.talks import Talk
+from zoo.talks import Talk
 from zoo.training.estimate import Distribution, StageEstimate, distribution, estimate
 from zoo.training.optimizer import OptimizerFactory
 from zoo.training.settings import TrainingSettings

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.config.commands import job_command
 from zoo.config.records import FOLDER, of_system
 from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
+from zoo.disk.files import write_text
 from zoo.errors import ZooError, check_choice
-from zoo.files import write_text
-from zoo.hints import job_command
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

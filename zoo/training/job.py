@@ -9,7 +9,6 @@ from lightning.pytorch.callbacks import Callback
 
 from zoo import __version__
 from zoo.backbones.base import Backbone
-from zoo.callbacks.run_identity import RunIdentity
 from zoo.config import (
     Config,
     build,
@@ -22,20 +21,21 @@ from zoo.config import (
     run_folder,
     search_arguments,
 )
+from zoo.config.commands import job_command
 from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
-from zoo.data.talks import LazyTalks, Talk
+from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
-from zoo.files import atomic_folder
-from zoo.hints import job_command
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
+from zoo.talks import LazyTalks, Talk
 from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import Run, check_unused, open_run, write_card
 from zoo.tracking.tracker import Tracker
+from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
 from zoo.training.recipe import build_training

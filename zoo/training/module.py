@@ -10,13 +10,13 @@ from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLR
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from zoo.backbones.objective import Objective
 from zoo.data.sampling import Sampler
-from zoo.data.talks import Talk
 from zoo.data.views import usable_parts
 from zoo.errors import ZooError
-from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
+from zoo.talks import Talk
 from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage
@@ -34,7 +34,7 @@ from zoo.training.preparation import make_samplers, prepare
 from zoo.training.settings import TrainingSettings
 
 
-class Training(TrainingPlan):
+class Training(TrainingPlan[StreamingSystem]):
     """Trains the backbone of a system stage by stage.
 
     One optimizer updates the parameters of all stages. It skips the parameters that the stage of

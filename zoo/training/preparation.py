@@ -8,15 +8,15 @@ from functools import partial
 
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.mixture import MixedSampler, by_share
 from zoo.data.sampling import Sampler, Sampling, Stretches, TalkEncoder
-from zoo.data.talks import LazyTalks, Talk
 from zoo.data.views import usable_parts
 from zoo.data.windows import WindowedSampler
 from zoo.errors import ZooError
 from zoo.languages import Language, language
 from zoo.systems.base import StreamingSystem
+from zoo.talks import LazyTalks, Talk
 from zoo.training.curriculum import Stage
 from zoo.training.settings import TrainingSettings
 from zoo.types import Seconds

@@ -9,15 +9,15 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
-from zoo.callbacks.averaging import check_averaging, keep_averaged_weights
-from zoo.callbacks.development import DevelopmentEvaluation
-from zoo.callbacks.random_state import RandomState
-from zoo.callbacks.termination import SaveAtEnd
-from zoo.data.talks import Talk
 from zoo.data.views import usable_parts
+from zoo.disk.files import restore_folder
 from zoo.errors import ZooError
-from zoo.files import restore_folder
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
+from zoo.training.callbacks.averaging import check_averaging, keep_averaged_weights
+from zoo.training.callbacks.development import DevelopmentEvaluation
+from zoo.training.callbacks.random_state import RandomState
+from zoo.training.callbacks.termination import SaveAtEnd
 from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.module import Training
 from zoo.training.optimizer import ADAMW, OptimizerFactory, check_optimizer

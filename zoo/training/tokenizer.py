@@ -5,9 +5,9 @@ from pathlib import Path
 
 from zoo.backbones.base import Backbone, TokenizerCorpus
 from zoo.config import Config, arguments_of, target_of
-from zoo.data.talks import Talk
-from zoo.files import atomic_folder
+from zoo.disk.files import atomic_folder
 from zoo.languages import language
+from zoo.talks import Talk
 from zoo.tracking.run import Run
 from zoo.training.settings import TrainingSettings
 

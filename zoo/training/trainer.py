@@ -9,7 +9,7 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
-from zoo.trainer import (
+from zoo.lightning.trainer import (
     check_options,
     count_ranks,
     create_trainer,

@@ -11,8 +11,8 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 
+from zoo.disk.files import atomic_file
 from zoo.errors import ZooError
-from zoo.files import atomic_file
 
 # of torch.load(weights_only=True), for a file of any content
 READ_ERRORS = (

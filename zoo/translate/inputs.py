@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from zoo import audio
-from zoo.data.talks import Segment, Talk
+from zoo.audio import files as audio
+from zoo.audio.ffmpeg import readable
 from zoo.errors import ZooError
-from zoo.ffmpeg import readable
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 # Files that are translated if a folder is given; a file that is named may have any suffix.

@@ -18,12 +18,12 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.data.talks import Talk
+from zoo.config.commands import job_command
+from zoo.disk.files import relative_path
 from zoo.errors import INTERRUPTED, TERMINATED, ZooError
-from zoo.files import relative_path
-from zoo.hints import job_command
-from zoo.machine import check_machine
+from zoo.machine.cores import check_machine
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.tracking.context import page_context
 from zoo.tracking.run import ensure_writable, open_run
 from zoo.tracking.tracker import Tracker

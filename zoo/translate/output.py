@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from zoo.data.talks import Talk
+from zoo.disk.files import write_text
 from zoo.errors import shorten_list
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.files import write_text
 from zoo.formats.simuleval import write_log
 from zoo.formats.speech import unloaded
 from zoo.formats.subtitles import srt, vtt
@@ -15,6 +14,7 @@ from zoo.report.page import write_report
 from zoo.results.files import report_streams, write_files
 from zoo.results.row import KnobValue, Row, write_rows
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import Instance
 
 LOG = "log/instances.log"  # with the speech and what SimulEval reads in its folder

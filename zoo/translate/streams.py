@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import torch
 
-from zoo import audio
-from zoo.data.talks import Talk
+from zoo.audio import files as audio
 from zoo.streaming.simulate import Source, Stream, mark_final, simulate, to_instance, warm_up
 from zoo.streaming.sources import WARM_UP, beginning, source
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.translate.display import Display
 from zoo.translate.inputs import unreferenced
 from zoo.translate.live import Speed, Stop, arriving

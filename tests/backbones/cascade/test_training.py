@@ -15,9 +15,9 @@ from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import Collator
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.data.excerpts import Excerpt, ExcerptConfig
-from zoo.data.talks import Talk
 from zoo.languages import language
 from zoo.objectives.teacher_forcing import TeacherForced, TeacherForcing
+from zoo.talks import Talk
 from zoo.training.export import Selected, export
 
 SOURCE = ("Julia", "spent", "the", "money.")

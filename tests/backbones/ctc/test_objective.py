@@ -13,9 +13,9 @@ from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.objective import IGNORED, PHONEMES, Recognition, frame_phonemes
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
-from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE
 
 TINY = {

@@ -12,9 +12,9 @@ from zoo.backbones.infinisst.objective import Trajectories
 from zoo.data.mixture import MixedSampler
 from zoo.data.robust_segments import RobustSegmentConfig
 from zoo.data.sampling import Stretches
-from zoo.data.talks import Segment, Share, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Segment, Share, Talk, Target, Word
 
 
 def test_talks_without_word_times_are_refused_before_training() -> None:

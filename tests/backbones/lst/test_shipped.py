@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.config import build, compose
-from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Capability, Request, SpeechChunk
 
 SENTENCES = 10

@@ -14,10 +14,10 @@ from zoo.backbones.common.lora import LoraConfig, is_adapter
 from zoo.backbones.lst.data import dialogue
 from zoo.backbones.lst.lst import LST
 from zoo.data.excerpts import Excerpt, ExcerptConfig
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.objectives.teacher_forcing import TeacherForcing
+from zoo.talks import Talk
 
 Make = Callable[..., LST]
 TEXTS = {1.37: ("Guten", "Tag"), 0.5: (), 2.4: ("Ja",)}  # by seconds

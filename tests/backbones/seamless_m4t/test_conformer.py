@@ -9,9 +9,9 @@ from torch import Tensor
 from transformers import SeamlessM4TConfig
 from transformers.models.seamless_m4t.modeling_seamless_m4t import SeamlessM4TSpeechEncoder
 
-from zoo import layout
 from zoo.backbones.seamless_m4t.conformer import FastAttention, FastConvolution, speed_up
-from zoo.layout import arrange_linear
+from zoo.machine import weight_layout as layout
+from zoo.machine.weight_layout import arrange_linear
 
 WIDTH = 16
 

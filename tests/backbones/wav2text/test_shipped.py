@@ -6,11 +6,11 @@ import torch
 from zoo.config import build, compose
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.spelling import spelling
-from zoo.data.talks import Talk
 from zoo.data.trajectories import emission_times
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, SpeechChunk, Task
 
 SENTENCES = 10

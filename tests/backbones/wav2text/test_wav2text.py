@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.backbones.wav2text.wav2text import Wav2Text
 from zoo.data.excerpts import Excerpt
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
+from zoo.talks import Talk
 from zoo.types import Request, Task
 
 Make = Callable[..., Wav2Text]

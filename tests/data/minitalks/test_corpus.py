@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.fingerprint import audio_hash, content_hash
 from zoo.data.minitalks import corpus, frozen, version
 from zoo.data.minitalks.corpus import build, corpus_folder
 from zoo.data.minitalks.recording import SPLITS, UNSEEN_VOICES, VOICES, Split, plans
 from zoo.data.minitalks.version import version_name
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.talks import Talk
 
 
 @pytest.fixture(scope="module")

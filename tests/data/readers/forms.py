@@ -23,7 +23,7 @@ from zoo.data.readers.iwslt import IWSLT
 from zoo.data.readers.lhotse import Lhotse
 from zoo.data.readers.mustc import MustC
 from zoo.data.readers.realsi import RealSI
-from zoo.data.talks import Segment, Talk
+from zoo.talks import Segment, Talk
 
 SPLIT = "test"
 PAIR = {"source_language": "en", "target_language": "de"}

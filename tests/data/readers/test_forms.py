@@ -12,7 +12,6 @@ from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, spans, speak,
 from tests.data.readers.forms import PAIR, SENTENCES, SPLIT, WHOLE, Write, cut, samples, save
 from zoo.data.readers.folder import Folder
 from zoo.data.readers.lhotse import Lhotse
-from zoo.data.talks import Segment, Talk, Target
 from zoo.data.views import View, sentences
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
@@ -20,6 +19,7 @@ from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.results.row import Row
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Segment, Talk, Target
 from zoo.types import SAMPLE_RATE
 
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds

@@ -14,8 +14,8 @@ from zoo.data.readers.folder import Folder
 from zoo.data.readers.huggingface import HuggingFace
 from zoo.data.readers.iwslt import IWSLT
 from zoo.data.readers.lhotse import Lhotse
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.talks import Talk
 
 RATE = 16_000
 

@@ -18,8 +18,8 @@ from tests.data.readers.forms import SENTENCES, SPLIT, WHOLE
 from tests.fixtures.ffmpeg import hidden, imitate
 from zoo.data.corpora import Corpus
 from zoo.data.readers.huggingface import HuggingFace
-from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target
 
 RATE = 16_000
 TIMES = ((0.25, 1.0), (1.5, 1.0), (3.0, 0.5))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.readers.mustc import MustC
-from zoo.data.talks import Segment, Target
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Segment, Target
 
 YAML = """\
 - {duration: 1.5, offset: 0.25, rW: 4, uW: 0, speaker_id: spk.1, wav: ted_1.wav}

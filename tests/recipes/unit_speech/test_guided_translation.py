@@ -15,9 +15,9 @@ from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.talks import Talk
 
 GERMAN = language("de")
 

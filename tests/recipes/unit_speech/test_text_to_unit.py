@@ -13,8 +13,8 @@ from recipes.unit_speech.text_to_unit import TextToUnit, unit_words
 from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
-from zoo.data.talks import Word
 from zoo.errors import ZooError
+from zoo.talks import Word
 
 
 def test_units_belong_to_the_last_word_that_has_begun() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from zoo.alignment.base import Loadable
-from zoo.data.talks import Segment, Talk, Word
+from zoo.talks import Segment, Talk, Word
 
 
 @dataclass(frozen=True, slots=True)

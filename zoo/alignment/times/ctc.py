@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from transformers import AutoFeatureExtractor, AutoModelForCTC, AutoTokenizer
 
-from zoo import audio
 from zoo.alignment.times.base import TimedWords
 from zoo.alignment.times.letters import Labels, Letters
 from zoo.alignment.times.viterbi import CTCPath, best_ctc_paths
+from zoo.audio import files as audio
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
@@ -25,10 +25,10 @@ from zoo.backbones.common.pretrained.loading import (
     load_part,
 )
 from zoo.backbones.ctc.best_path import frame_logits
-from zoo.data.talks import Segment, Talk, Word
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import language as language_of
+from zoo.talks import Segment, Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 NOUN = "CTC recogniser"

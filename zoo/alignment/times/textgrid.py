@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords
-from zoo.data.talks import Segment, Talk, Word
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, shorten_list
 from zoo.languages import language as language_of
+from zoo.talks import Segment, Talk, Word
 from zoo.types import Seconds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 
 import httpx
 
+from zoo.config.secrets import masked
 from zoo.errors import ZooError
-from zoo.masking import masked
 from zoo.types import Seconds
 
 Reason = Literal["stop", "length", "cut"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.text.prompt import formatted
 from zoo.errors import ZooError
 from zoo.languages import Language

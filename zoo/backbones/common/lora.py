@@ -21,8 +21,8 @@ from zoo.backbones.common.pretrained.weights import (
     save_tensors,
     tensor_files,
 )
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, check_choice, check_numbers, shorten_list
-from zoo.parsing import parse_json
 
 ADAPTER = "speech"
 WITHIN = (".lora_A.", ".lora_B.")

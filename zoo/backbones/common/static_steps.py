@@ -19,7 +19,7 @@ from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.static_memory import PlacedCache, StaticMemory, rounded_up, zeros
 from zoo.errors import check_choice
-from zoo.layout import weight_state
+from zoo.machine.weight_layout import weight_state
 
 Capture = Literal["off", "auto", "static"]
 Shape = tuple[int, int, int]  # live streams, beams, keys

@@ -20,11 +20,11 @@ from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.spelling import Spelling
+from zoo.backbones.objective import Objective
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
-from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
-from zoo.objectives.base import Objective
+from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Samples
 
 # Phonemes are hashed into classes: the set of phonemes is unknown before all clips are synthesised

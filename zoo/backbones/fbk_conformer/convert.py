@@ -21,9 +21,9 @@ from zoo.backbones.fbk_conformer.data_files import (
 from zoo.backbones.fbk_conformer.network import NetworkConfig, write_config
 from zoo.backbones.fbk_conformer.released import read_checkpoint
 from zoo.backbones.fbk_conformer.weights import network_config, renamed
-from zoo.errors import ZooError, run_script
-from zoo.files import atomic_folder
-from zoo.hints import job_command
+from zoo.config.commands import job_command, run_script
+from zoo.disk.files import atomic_folder
+from zoo.errors import ZooError
 
 
 def convert(

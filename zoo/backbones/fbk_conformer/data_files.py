@@ -15,9 +15,9 @@ from sentencepiece import SentencePieceProcessor
 from transformers import Speech2TextTokenizer
 
 from zoo.backbones.fbk_conformer.network import Statistics
+from zoo.disk.files import write_text
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
-from zoo.files import write_text
-from zoo.parsing import parse_yaml
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first ids
 FILLER = re.compile(r"madeupword\d+")  # fairseq's padding of a dictionary to a multiple of 8

@@ -11,9 +11,9 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.fbk_conformer.encoder import ConformerEncoder, EncoderConfig
+from zoo.disk.files import write_text
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, check_numbers
-from zoo.files import write_text
-from zoo.parsing import parse_json
 
 DESCRIPTION = "config.json"
 BEGIN, PADDING, END, UNKNOWN = range(4)  # ids of fairseq's special tokens

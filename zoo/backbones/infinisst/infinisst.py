@@ -21,10 +21,10 @@ from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, recent_ids, slide
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
+from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request
 
 

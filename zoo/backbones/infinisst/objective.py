@@ -9,14 +9,14 @@ from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.objective import Objective
 from zoo.data.mixture import by_share
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig, RobustSegmentSampler
 from zoo.data.sampling import Sampler
-from zoo.data.talks import LazyTalks, Talk
 from zoo.data.trajectories import emission_times, merge_turns
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.base import Objective
+from zoo.talks import LazyTalks, Talk
 
 
 class Trajectories(Objective):

@@ -18,7 +18,7 @@ import yaml
 from zoo.backbones.common.speech_llm import released
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.description import DESCRIPTION, LAYER
-from zoo.files import write_text
+from zoo.disk.files import write_text
 
 USE = "system=streamatt backbone=lst backbone.search.repetition=prompt backbone.name={0}"
 

@@ -17,8 +17,8 @@ from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.config.arguments import check_arguments
+from zoo.disk.parsing import is_plain_template, parse_yaml
 from zoo.errors import ZooError, check_numbers
-from zoo.parsing import is_plain_template, parse_yaml
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)

@@ -42,9 +42,9 @@ from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
+from zoo.talks import Talk
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
 
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3

@@ -21,8 +21,8 @@ from zoo.backbones.common.lora import ADAPTER, Adapter, lora_config, read_adapte
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.parsing import parse_json
 
 NOUN = "Phi-4-Multimodal"
 KINDS = ("phi4_multimodal", "phi4mm")  # model_type of the Transformers and the original layout

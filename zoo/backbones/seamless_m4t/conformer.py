@@ -16,7 +16,7 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import (
     SeamlessM4TConformerSelfAttention,
 )
 
-from zoo.layout import PackedWeight, can_pack, state_of
+from zoo.machine.weight_layout import PackedWeight, can_pack, state_of
 
 PACKED = "packed"  # attribute of a convolution
 QUERIES = 64  # whose scores are computed at once: they stay in the processor's cache
@@ -81,7 +81,7 @@ class FastConvolution(SeamlessM4TConformerConvolutionModule):
     """The convolution module, with batch normalisation inside the depthwise convolution."""
 
     def pack(self) -> None:
-        """Give the pointwise convolutions packed copies of their weights, see ``zoo.layout``."""
+        """Give the pointwise convolutions packed copies of their weights, see ``weight_layout``."""
         for convolution in (self.pointwise_conv1, self.pointwise_conv2):
             weight = convolution.weight[:, :, 0]
             if not hasattr(convolution, PACKED) and can_pack(weight):

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from zoo.data.spelling import spelling
+from zoo.disk.files import write_text
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.files import write_text
-from zoo.parsing import parse_json
 
 FILE = "source_words.json"
 BLANK = 0

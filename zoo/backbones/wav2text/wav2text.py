@@ -43,9 +43,9 @@ from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.data.excerpts import ExcerptConfig
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.streaming.session import Session
+from zoo.talks import Talk
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 POSITION_SCALE = 0.3  # factor of the position sinusoids; the memory itself has unit variance

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
+from zoo.config.commands import run_script
 from zoo.data import manifest
 from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
-from zoo.data.minitalks.speech import Speaker, in_parallel
 from zoo.data.minitalks.version import version_name
-from zoo.data.talks import Talk
-from zoo.errors import ZooError, check_choice, run_script
-from zoo.files import atomic_file
+from zoo.disk.files import atomic_file
+from zoo.errors import ZooError, check_choice
+from zoo.espeak.speech import Speaker, in_parallel
 from zoo.progress import tracked
+from zoo.talks import Talk
 
 MAX_WORKERS = 8
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from zoo.data.fingerprint import audio_hash, content_hash, talk_hash, targets_content
 from zoo.data.minitalks.recording import SPLITS, Audio, TalkPlan, plans, record
-from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
-from zoo.data.talks import Talk
+from zoo.disk.files import write_text
 from zoo.errors import ZooError
-from zoo.files import write_text
+from zoo.espeak.speech import Speaker
+from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 

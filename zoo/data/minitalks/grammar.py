@@ -16,7 +16,7 @@ from zoo.data.minitalks.german import realise_german
 from zoo.data.minitalks.lexicon import FixedPhrase, Noun, Verb
 from zoo.data.minitalks.spanish import realise_spanish
 from zoo.data.minitalks.tree import Clause, NounPhrase, Question, SentencePlan, Tense
-from zoo.data.talks import Target
+from zoo.talks import Target
 
 LONGEST = 24  # English words of a sentence
 PASSIVE_VERBS = {"paint", "sell", "steal", "repair", "build", "find", "describe"}

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from zoo.data.minitalks.grammar import Sentence, sentence
 from zoo.data.minitalks.noise import KINDS, noise
-from zoo.data.minitalks.speech import Speaker
-from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import check_choice
+from zoo.espeak.speech import Speaker
+from zoo.talks import Segment, Talk, Word
 from zoo.types import SAMPLE_RATE, Seconds
 
 VOICES = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from zoo.data.minitalks.tree import Indices
-from zoo.data.talks import Target
+from zoo.talks import Target
 
 
 class TargetBuilder:

@@ -6,8 +6,8 @@ from pathlib import Path
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import by_audio, existing_folder, required
 from zoo.data.readers.spans import read_entries
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

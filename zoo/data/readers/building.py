@@ -12,11 +12,11 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.data.readers.entries import Entry, Recording, one_spaced
 from zoo.data.readers.films import decoded
-from zoo.data.talks import Segment, Talk, Target, of_one_name
 from zoo.errors import ZooError
+from zoo.talks import Segment, Talk, Target, of_one_name
 from zoo.types import Seconds
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from pathlib import Path
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Entry, at, audio_file, by_audio, required
 from zoo.data.readers.tables import read_table
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice
+from zoo.talks import Talk
 
 SPLITS = ("train", "dev", "test")
 # Rows of train that the first edition of CoVoST had in another split.

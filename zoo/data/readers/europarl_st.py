@@ -12,9 +12,9 @@ from zoo.data.readers.entries import (
     existing_folder,
     required,
 )
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.formats.text import read_lines
+from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

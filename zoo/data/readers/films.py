@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from zoo.audio.ffmpeg import readable
 from zoo.data.cache import cache_root, is_usable, locked, seal
 from zoo.data.readers.entries import FILMS
-from zoo.ffmpeg import readable
-from zoo.files import atomic_file
+from zoo.disk.files import atomic_file
 
 
 def decoded(path: Path) -> Path:

@@ -14,9 +14,9 @@ from zoo.data.readers.entries import (
     required,
 )
 from zoo.data.readers.tables import read_rows
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.formats.text import recording_name
+from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 

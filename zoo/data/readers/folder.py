@@ -19,10 +19,10 @@ from pathlib import Path
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import FILMS, READABLE, Entry, Recording, required
 from zoo.data.readers.subtitles import Timed, read_srt, read_tsv
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.formats.text import read_lines
 from zoo.languages import LANGUAGES
+from zoo.talks import Talk
 
 TEXTS = (".srt", ".tsv", ".txt")
 # Other formats of subtitles, which are named instead of passed over.

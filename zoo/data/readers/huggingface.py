@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from zoo.data.cache import cache_root, locked
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Entry, Recording, required
-from zoo.data.talks import Talk
+from zoo.disk.files import sha256, write_bytes
 from zoo.errors import ZooError, unknown_choice
-from zoo.files import sha256, write_bytes
 from zoo.formats.text import recording_name
+from zoo.talks import Talk
 from zoo.types import Seconds
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import by_audio, required
 from zoo.data.readers.spans import read_entries
-from zoo.data.talks import Talk
+from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

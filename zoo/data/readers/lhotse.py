@@ -12,9 +12,9 @@ from typing import Any
 
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Entry, Recording, at, required
-from zoo.data.talks import Talk
+from zoo.disk.parsing import parse_object
 from zoo.errors import ZooError
-from zoo.parsing import parse_object
+from zoo.talks import Talk
 from zoo.types import Seconds
 
 SUFFIXES = (".jsonl", ".jsonl.gz")

@@ -12,8 +12,8 @@ from pathlib import Path
 from zoo.data.readers.building import SAME, build_talks
 from zoo.data.readers.entries import Entry, Recording, by_audio, required
 from zoo.data.readers.spans import read_entries
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

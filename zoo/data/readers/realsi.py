@@ -8,9 +8,9 @@ from typing import Any
 
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Entry, Recording, audio_file, required
-from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
+from zoo.talks import Talk
 from zoo.types import Seconds
 
 # Seconds: the last segments of the published files end up to 1.2 s after their ``duration``.

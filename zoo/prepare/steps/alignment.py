@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zoo.alignment.words.base import Pair, WordAligner
-from zoo.data.talks import Segment, Target
 from zoo.languages import language
 from zoo.prepare.items import Item, Notes
+from zoo.talks import Segment, Target
 
 if TYPE_CHECKING:
     import torch

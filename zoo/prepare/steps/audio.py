@@ -9,13 +9,13 @@ from typing import Literal
 import soundfile
 from torch import Tensor
 
-from zoo import audio
-from zoo.data.talks import Talk, Word
+from zoo.audio import files as audio
+from zoo.disk.files import atomic_file
+from zoo.disk.tar_members import archive_of
 from zoo.errors import FullDiskError, ZooError, check_choice
-from zoo.files import atomic_file
 from zoo.prepare.items import Item
 from zoo.prepare.steps.base import PlainStep
-from zoo.tar_members import archive_of
+from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Seconds
 
 # Seconds by which a talk or a segment may end after its audio, because a corpus has rounded times;

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from zoo.data.talks import Segment
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import language
 from zoo.prepare.items import Item, Notes
@@ -17,6 +16,7 @@ from zoo.prepare.steps.estimation import ESTIMATE
 from zoo.prepare.steps.recognition import WER
 from zoo.prepare.steps.trajectories import UNALIGNED
 from zoo.prepare.steps.words import SCORE
+from zoo.talks import Segment
 from zoo.types import Seconds
 
 # (Laughter), [Applause], （笑声）, ♪ ... ♪: descriptions of sounds, and comments of transcribers

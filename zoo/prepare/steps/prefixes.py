@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zoo.data.talks import Segment
 from zoo.data.word_times import transcript_words
 from zoo.languages import Language, language
 from zoo.prepare.items import Item, Notes
+from zoo.talks import Segment
 from zoo.translators.base import Translator
 
 if TYPE_CHECKING:

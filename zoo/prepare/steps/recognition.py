@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.asr import Normaliser

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zoo.data.talks import Segment
 from zoo.data.views import sentences
-from zoo.evaluation.trajectories import trajectory
 from zoo.languages import language
 from zoo.metrics.latency import LAAL, Timing
 from zoo.metrics.rules import find_rules
 from zoo.prepare.items import Item, Notes
 from zoo.prepare.steps.base import PlainStep
+from zoo.prepare.trajectories import trajectory
+from zoo.talks import Segment
 
 # Names of scores, each with the code of the target language after it.
 LAG, UNALIGNED = "LAAL ", "unaligned "

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords, WordTimer
-from zoo.data.talks import Segment, Talk, Word
 from zoo.data.word_times import transcript_words
 from zoo.languages import language
 from zoo.prepare.items import Item, Notes
+from zoo.talks import Segment, Talk, Word
 
 if TYPE_CHECKING:
     import torch

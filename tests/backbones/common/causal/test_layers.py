@@ -13,13 +13,13 @@ from transformers import PreTrainedModel
 
 from tests.backbones.common.causal.networks import MODELS, network
 from tests.fixtures.operations import Operations
-from zoo import layout
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.layers import arrange, fast_layers
 from zoo.backbones.common.continuation import Context
 from zoo.backbones.common.search import SearchConfig, search
-from zoo.layout import PackedLinear, arrange_linear
+from zoo.machine import weight_layout as layout
+from zoo.machine.weight_layout import PackedLinear, arrange_linear
 
 
 @torch.inference_mode()

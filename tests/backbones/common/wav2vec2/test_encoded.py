@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
-from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
+from zoo.talks import Segment, Talk, Target, Word
 
 CPU = torch.device("cpu")
 CHUNKS = {"long": 7.3, "short": 3.0}

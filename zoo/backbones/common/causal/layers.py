@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
-from zoo.layout import (
+from zoo.machine.weight_layout import (
     Joined,
     PackedLinear,
     PackedWeight,
@@ -55,7 +55,7 @@ def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
 
 
 def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
-    """Choose the layout of the weights of a backbone with a causal LM, see ``zoo.layout``.
+    """Choose the layout of the weights of a backbone with a causal LM, see ``weight_layout``.
 
     Weights that the layers join get packed copies of their own, which are kept with the layers.
     """
@@ -86,7 +86,7 @@ class FastLayers:
 
         Args:
             network: Causal LM without its output layer, a module of Transformers.
-            packed: Whether large joined weights get a packed copy, see ``zoo.layout``.
+            packed: Whether large joined weights get a packed copy, see ``weight_layout``.
         """
         self.rotary = network.rotary_emb
         self.norm = network.norm

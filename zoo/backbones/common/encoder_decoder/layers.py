@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import LayerCache
 from zoo.backbones.common.teacher_forcing import at_least_float32
-from zoo.layout import Joined, Product, joined
+from zoo.machine.weight_layout import Joined, Product, joined
 
 
 @dataclass(frozen=True, slots=True)

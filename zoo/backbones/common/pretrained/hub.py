@@ -20,8 +20,8 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import validate_repo_id
 
 from zoo.backbones.common.pretrained import settings
+from zoo.config.secrets import masked
 from zoo.errors import ZooError
-from zoo.masking import masked
 
 NEWEST = "main"  # revision of a name without one
 DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file

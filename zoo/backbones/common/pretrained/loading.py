@@ -23,8 +23,8 @@ from transformers.utils import logging
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
+from zoo.config.secrets import masked
 from zoo.errors import ZooError, check_choice, shorten_list
-from zoo.masking import masked
 from zoo.types import SAMPLE_RATE
 
 Part = TypeVar("Part")

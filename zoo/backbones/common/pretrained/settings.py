@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.parsing import parse_json
 
 CONFIG = "config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"

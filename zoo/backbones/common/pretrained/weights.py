@@ -23,10 +23,10 @@ from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
-from zoo.errors import ZooError, run_script, shorten_list
-from zoo.files import atomic_file, write_text
-from zoo.hints import job_command
-from zoo.parsing import parse_json
+from zoo.config.commands import job_command, run_script
+from zoo.disk.files import atomic_file, write_text
+from zoo.disk.parsing import parse_json
+from zoo.errors import ZooError, shorten_list
 
 WEIGHTS = "model.safetensors"
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint

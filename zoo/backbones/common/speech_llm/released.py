@@ -34,9 +34,9 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
     frequencies,
 )
-from zoo.errors import ZooError, run_script, shorten_list
-from zoo.files import atomic_file
-from zoo.hints import job_command
+from zoo.config.commands import job_command, run_script
+from zoo.disk.files import atomic_file
+from zoo.errors import ZooError, shorten_list
 from zoo.progress import tracked
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from zoo import audio
+from zoo.audio import files as audio
 from zoo.backbones.common.wav2vec2.encoder import (
     CHUNK_FRAMES,
     CHUNK_SAMPLES,
@@ -24,10 +24,10 @@ from zoo.backbones.common.wav2vec2.encoder import (
 )
 from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
 from zoo.data.robust_segments import blocks_of
-from zoo.data.talks import Talk
-from zoo.devices import fast_bfloat16
-from zoo.files import atomic_file
+from zoo.disk.files import atomic_file
+from zoo.machine.devices import fast_bfloat16
 from zoo.progress import tracked
+from zoo.talks import Talk
 from zoo.types import Frames, Samples
 
 PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches

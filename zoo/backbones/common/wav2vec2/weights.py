@@ -13,8 +13,8 @@ from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shap
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
-from zoo.parsing import parse_yaml
 
 OWN = "encoder."  # prefix of the encoder's weight names in an InfiniSST checkpoint
 LEFT_OUT = (

@@ -1,0 +1,25 @@
+"""Keys of W&B and of the hub are not shown, whatever text contains them."""
+
+import pytest
+
+from zoo.backbones.common.pretrained.loading import explained
+from zoo.config.secrets import MASK, VARIABLES, masked
+from zoo.errors import ZooError
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("key", ["hf_0123456789", "hf_01234567\nhf_89abcdef"])
+def test_a_key_of_the_environment(variable: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, key)
+    for form in (key, repr(key), repr(key.encode()), " ".join(key.split())):
+        assert "hf_" not in masked(f"Illegal header value {form}.")
+    with (
+        pytest.raises(ZooError, match=r"^No model: Illegal header \*\*\*\.$"),
+        explained("No model"),
+    ):
+        raise ValueError(f"Illegal header {key}")
+
+
+def test_other_texts_are_unchanged() -> None:
+    assert masked("a text", None, "", "\n", environment={"HF_TOKEN": "", "HOME": "a"}) == "a text"
+    assert masked("a text", "text", environment={}) == f"a {MASK}"

@@ -1,0 +1,1 @@
+"""Audio files as tensors, and the formats that ffmpeg decodes."""

@@ -1,0 +1,60 @@
+"""Commands: how one ends on bad input, and how hints to the user name them."""
+
+import logging
+import sys
+from collections.abc import Callable
+from io import TextIOWrapper
+from pathlib import Path
+
+from zoo.disk.files import explained_full_disk
+from zoo.errors import BAD_INPUT, ZooError
+
+SCRIPTS = ("train", "evaluate")  # in the repository
+INSTALLED = (Path(__file__).parents[1] / "conf").is_dir()  # a wheel has conf/ in the package
+
+
+def job_command(job: str) -> str:
+    """Return the words that start a job.
+
+    Args:
+        job: ``train``, ``evaluate``, ``translate`` or ``prepare``.
+
+    Returns:
+        ``simulzoo-evaluate`` if the user has started an installed command or the package is
+        installed without the repository; otherwise ``python evaluate.py``. The repository has no
+        script for the others: ``python -m zoo.translate``.
+    """
+    installed = INSTALLED or Path(sys.argv[0]).name.startswith("simulzoo-")
+    if installed:
+        return f"simulzoo-{job}"
+    return f"python {job}.py" if job in SCRIPTS else f"python -m zoo.{job}"
+
+
+def escape_unprintable() -> None:
+    """Let stdout and stderr print escapes for characters that their encoding lacks.
+
+    Without it, a Chinese word on a Latin-1 terminal or in a log of a batch job would end the
+    program in a traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
+    """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
+
+    A full disk is such an error.
+
+    Args:
+        main: the work.
+        folder: folder that it writes to.
+    """
+    escape_unprintable()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        with explained_full_disk(folder):
+            main()
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)

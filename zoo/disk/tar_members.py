@@ -1,0 +1,186 @@
+"""Files in uncompressed tar archives, read at their place in the archive, without unpacking.
+
+The path of such a file is that of the archive with the name of the member after it, as if the
+archive were a folder: ``audio/train-000000.tar/talk.wav``. Training data in object storage is kept
+in archives of a gigabyte, because millions of small files are slow there.
+"""
+
+import io
+import json
+import os
+import tarfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from zoo.disk.parsing import parse_json
+from zoo.errors import ZooError
+
+SUFFIX = ".tar"
+INDEX = ".index.json"  # after the name of the archive: size of the archive, places of its members
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive.
+
+    Attributes:
+        archive: path of the archive.
+        offset: place of its first byte in the archive.
+        size: number of its bytes.
+    """
+
+    archive: Path
+    offset: int
+    size: int
+
+    def open(self) -> io.BufferedReader:
+        """Open the file for reading."""
+        return io.BufferedReader(_Window(self))
+
+
+def archive_of(path: Path) -> Path | None:
+    """Return the archive that a path lies in; None for a path outside of archives."""
+    for parent in path.parents:
+        if parent.suffix == SUFFIX and parent.is_file():
+            return parent
+    return None
+
+
+def stored_in(path: Path) -> Path:
+    """Return the file on the disk that a path names: its archive, or the path itself."""
+    return archive_of(path) or path
+
+
+def last_change(path: Path) -> int:
+    """Return the time in nanoseconds at which the stored file was changed; 0 if there is none."""
+    stored = stored_in(path)
+    return stored.stat().st_mtime_ns if stored.is_file() else 0
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file or a member. Raises ZooError for a damaged archive."""
+    member = member_of(path)
+    return path.stat().st_size if member is None else member.size
+
+
+def open_stored(path: Path) -> io.BufferedReader:
+    """Open a file or a member for reading. Raises ZooError for a damaged archive."""
+    member = member_of(path)
+    return path.open("rb") if member is None else member.open()
+
+
+def member_of(path: Path) -> Member | None:
+    """Return the member of an archive that a path names; None for a path outside of archives.
+
+    Raises:
+        ZooError: the archive is damaged, or has no such member.
+    """
+    archive = archive_of(path)
+    if archive is None:
+        return None
+    name = path.relative_to(archive).as_posix()
+    facts = archive.stat()
+    found = _members(archive, facts.st_size, facts.st_mtime_ns).get(name)
+    if found is None:
+        raise ZooError(f"Archive {archive} has no file {name}.")
+    return Member(archive, *found)
+
+
+def index_path(archive: Path) -> Path:
+    """Return the path of the index of an archive."""
+    return archive.with_name(archive.name + INDEX)
+
+
+def scanned(archive: Path) -> dict[str, tuple[int, int]]:
+    """Return offset and size of the members of an archive by name, from its headers.
+
+    Raises:
+        ZooError: the archive is damaged or compressed.
+    """
+    try:
+        with tarfile.open(archive, "r:") as file:
+            members = {one.name: (one.offset_data, one.size) for one in file if one.isfile()}
+    except (tarfile.TarError, OSError) as error:
+        raise ZooError(f"Archive {archive} is damaged or compressed ({error}).") from error
+    size = archive.stat().st_size
+    for name, (offset, length) in members.items():
+        if offset + length > size:
+            raise ZooError(f"Archive {archive} is truncated: it ends within {name}.")
+    return members
+
+
+@lru_cache(maxsize=64)
+def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, int]]:
+    """Return offset and size of the members of an archive by name.
+
+    An index beside the archive spares reading its headers, each of which is a request to an object
+    storage. An index of another size of the archive is not used.
+
+    Args:
+        archive: path of the archive.
+        size: bytes of the archive.
+        modified: time of modification of the archive; another one means another content.
+    """
+    try:
+        index: Any = parse_json(index_path(archive).read_text(encoding="utf-8"))
+        if index["size"] == size:
+            found = index["members"].items()
+            return {name: (int(offset), int(length)) for name, (offset, length) in found}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass  # no index, or none that can be used
+    return scanned(archive)
+
+
+class _Window(io.RawIOBase):
+    """The bytes of a member as a file.
+
+    Args:
+        member: the member.
+    """
+
+    def __init__(self, member: Member) -> None:
+        super().__init__()
+        self._file = member.archive.open("rb", buffering=0)
+        self._offset, self._size = member.offset, member.size
+        self._place = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a place, from 0 to the size of the member; see ``io.RawIOBase``."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        self._place = max(0, base + offset)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, at most to the end of the member; see ``io.RawIOBase``."""
+        view = memoryview(buffer)
+        count = min(len(view), max(0, self._size - self._place))
+        data = os.pread(self._file.fileno(), count, self._offset + self._place)
+        view[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Close the archive."""
+        self._file.close()
+        super().close()
+
+
+def write_index(archive: Path, content: str) -> str:
+    """Return the text of the index of an archive.
+
+    Args:
+        archive: path of the complete archive.
+        content: hash of what it was made from.
+    """
+    members = scanned(archive)
+    return json.dumps({"content": content, "size": archive.stat().st_size, "members": members})

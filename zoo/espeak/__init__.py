@@ -1,0 +1,1 @@
+"""Speech of espeak-ng with the times of words and phonemes."""

@@ -1,0 +1,1 @@
+"""What trainings and evaluations share of Lightning: the Trainer and the DataModule."""

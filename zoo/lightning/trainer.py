@@ -1,0 +1,121 @@
+"""Creation of Lightning's Trainer, for trainings and evaluations."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import lightning
+import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import Callback
+
+from zoo.config.signatures import arguments
+from zoo.errors import ZooError
+from zoo.machine.devices import device_named
+from zoo.machine.launch import external_ranks
+
+
+def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) -> lightning.Trainer:
+    """Create a Trainer.
+
+    Args:
+        options: Arguments of the Trainer. Its callbacks follow ``callbacks``.
+        callbacks: Callbacks of the job.
+
+    Raises:
+        ZooError: Lightning refuses an option.
+    """
+    # With PyTorch 2.13, Lightning's walks through batches print this at every evaluation
+    warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated")
+    every = [*callbacks, *(options.get("callbacks") or ())]
+    try:
+        return lightning.Trainer(**{**options, "callbacks": every})
+    except (MisconfigurationException, TypeError, ValueError) as error:
+        raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+
+
+@contextmanager
+def without_messages() -> Iterator[None]:
+    """Leave out what Lightning prints about its Trainers, such as the devices, in the block."""
+    log = logging.getLogger("lightning.pytorch.utilities.rank_zero")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def check_options(options: Mapping[str, Any], set_by: Mapping[str, str], *, job: str) -> None:
+    """Check that the user has not set an option that the job sets itself.
+
+    Args:
+        options: The user's arguments of the Trainer.
+        set_by: For each argument that the job sets, what the user can do instead or the reason.
+        job: Noun of the job, such as training.
+
+    Raises:
+        ZooError: An option differs from Lightning's default.
+    """
+    defaults = arguments(lightning.Trainer)
+    for name, advice in set_by.items():
+        if name in options and options[name] != defaults[name].default:
+            raise ZooError(f"trainer.{name} is set by the {job}; {advice}.")
+
+
+def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the accelerator, the devices and the number of nodes of the job.
+
+    The accelerator may be a device with an index, such as ``cuda:1``. A launcher such as torchrun
+    or srun determines the number of ranks if ``devices`` and ``num_nodes`` are 1.
+
+    Args:
+        options: The user's arguments of the Trainer.
+
+    Raises:
+        ZooError: The index of the device is no number.
+    """
+    devices, nodes = options.get("devices", 1), options.get("num_nodes", 1)
+    if (devices, nodes) == (1, 1):
+        devices, nodes = external_ranks()
+
+    accelerator = options.get("accelerator", "auto")
+    if isinstance(accelerator, str):
+        accelerator = device_named(accelerator)
+    if isinstance(accelerator, str) and ":" in accelerator:
+        accelerator, _, index = accelerator.partition(":")
+        if not index.isdecimal():
+            raise ZooError(
+                f"trainer.accelerator is '{accelerator}:{index}'; write the number of a device, "
+                f"such as {accelerator}:0."
+            )
+        devices = [int(index)]
+    return {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
+
+
+def count_ranks(options: Mapping[str, Any]) -> int:
+    """Return the number of ranks that a Trainer with these arguments has, over all nodes.
+
+    Args:
+        options: The user's arguments of the Trainer.
+    """
+    options = on_devices(options)
+    devices = options["devices"]
+    if isinstance(devices, str):
+        devices = devices.split(",") if "," in devices else devices
+    if isinstance(devices, Sequence) and not isinstance(devices, str):
+        count = len(devices)
+    elif str(devices) in ("auto", "-1"):
+        count = torch.cuda.device_count() if options["accelerator"] in ("cuda", "gpu") else 1
+    else:
+        count = int(devices)
+    return count * int(options["num_nodes"])
+
+
+def is_single(options: Mapping[str, Any]) -> bool:
+    """Return whether options from ``on_devices`` name one device."""
+    devices = options["devices"]
+    single = len(devices) == 1 if isinstance(devices, list) else str(devices) == "1"
+    return single and options["num_nodes"] == 1

@@ -1,0 +1,1 @@
+"""The machine: its CPU cores, and its devices and what they compute fast."""

@@ -1,0 +1,203 @@
+"""Processes of one launch: the main process, the shared name, and the environment of each job.
+
+A launch is one command line. It runs in one process or in several (torchrun, or child processes
+that Lightning starts) and does one job or the jobs of a multirun.
+"""
+
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+from omegaconf import OmegaConf
+
+from zoo.disk.files import check_links
+from zoo.errors import TERMINATED, ZooError
+
+# Environment variable with the run folder of the main process. The child processes that Lightning
+# starts read it.
+RUN_VARIABLE = "SIMULZOO_RUN"
+# Environment variable in which a user sets the name of the launch, for launchers that give their
+# processes no common store (mpirun).
+LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
+_STORE_KEY = "simulzoo/launch"
+# Lightning's launcher sets these variables. If they stay, the next job of a multirun runs as a
+# child process and waits forever for a main process that has ended.
+_LAUNCHER_VARIABLES = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NODE_RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "OMP_NUM_THREADS",
+)
+
+
+def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether this process writes files and logs.
+
+    The main process has global rank 0; without a global rank, it has local rank 0 on node 0.
+    """
+    if "RANK" in environment:
+        return int(environment["RANK"]) == 0
+    if "SLURM_PROCID" in environment and int(environment.get("SLURM_NTASKS", 1)) > 1:
+        return int(environment["SLURM_PROCID"]) == 0
+    return int(environment.get("LOCAL_RANK", 0)) == 0 and int(environment.get("NODE_RANK", 0)) == 0
+
+
+def external_ranks(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """Return the number of ranks per node and of nodes that torchrun or srun has started.
+
+    (1, 1) for a process that no launcher has started.
+    """
+    if "TORCHELASTIC_RUN_ID" in environment:
+        per_node = int(environment["LOCAL_WORLD_SIZE"])
+        return per_node, int(environment["WORLD_SIZE"]) // per_node
+    if int(environment.get("SLURM_NTASKS", 1)) > 1:
+        nodes = int(environment.get("SLURM_NNODES", 1))
+        return int(environment["SLURM_NTASKS"]) // nodes, nodes
+    return 1, 1
+
+
+@cache
+def launch_name() -> str:
+    """Return the name of this launch, ``<date>_<time>_<random>``, equal on all of its processes.
+
+    Raises:
+        ZooError: this process is not the main process and has no access to the name.
+    """
+    if LAUNCH_VARIABLE in os.environ:
+        return os.environ[LAUNCH_VARIABLE]
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return _agreed_name()
+    if external_ranks() != (1, 1) and "SLURM_JOB_ID" in os.environ:
+        return f"slurm_{os.environ['SLURM_JOB_ID']}_{os.environ.get('SLURM_STEP_ID', '0')}"
+    if is_main_process():
+        return new_name()
+    if RUN_VARIABLE in os.environ:
+        return Path(os.environ[RUN_VARIABLE]).name
+    raise ZooError(
+        f"A process of rank > 0 has no name of its launch; set {LAUNCH_VARIABLE} to the same name "
+        "on all processes."
+    )
+
+
+def new_name() -> str:
+    """Return a new name, ``<date>_<time>_<random>``: names sort by time and are unique."""
+    return f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{secrets.token_hex(3)}"
+
+
+def _agreed_name() -> str:
+    """Return the name that the main process has written to torchrun's store."""
+    from torch.distributed import TCPStore
+
+    store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    key = f"{_STORE_KEY}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    if is_main_process():
+        store.set(key, new_name())
+    return str(store.get(key).decode())
+
+
+def register_resolvers() -> None:
+    """Register ``${run_folder:ROOT,RESUME}``: ``ROOT/<launch name>``, or the run to resume."""
+    OmegaConf.register_new_resolver("run_folder", _run_folder, replace=True)
+
+
+def _run_folder(root: str, resume: object = None) -> str:
+    # a value of another type is refused later, with a sentence
+    if isinstance(resume, str) and (Path(resume) / "run.json").is_file():
+        check_links(Path(resume))  # before Hydra appends to the log in the folder
+        return resume
+    return str(Path(root) / launch_name())
+
+
+@contextmanager
+def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[None]:
+    """Set the environment of one job and restore it afterwards.
+
+    Args:
+        folder: run folder of the job; child processes write to it as well.
+        multirun: whether the job is one of several. Child processes then run with the overrides of
+            this job, since the command line of the launch would start the whole multirun again.
+        overrides: overrides of this job.
+    """
+    saved = {name: os.environ.get(name) for name in (*_LAUNCHER_VARIABLES, RUN_VARIABLE)}
+    arguments = list(sys.argv)
+    if is_main_process():
+        os.environ[RUN_VARIABLE] = str(folder.resolve())
+    if multirun:
+        sys.argv[1:] = single_job(arguments[1:], overrides)
+    try:
+        yield
+    finally:
+        sys.argv[:] = arguments
+        if saved["LOCAL_RANK"] is None and "LOCAL_RANK" in os.environ:
+            _leave_process_group()
+        _restore(saved)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Turn SIGTERM (time limit of a scheduler, stop of a W&B agent) into ``SystemExit``."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python allows signal handlers in the main thread only
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def default_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set the variables that the environment lacks, and remove them afterwards."""
+    missing = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+def single_job(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Return the command line of one job of a multirun.
+
+    Args:
+        arguments: command line of the launch; its flags, except ``-m``, apply to each job.
+        overrides: overrides of the job.
+    """
+    flags = [
+        item
+        for item in arguments
+        if item.startswith("-") or ("=" not in item and not item.startswith("~"))
+    ]
+    return [item for item in flags if item not in ("-m", "--multirun")] + list(overrides)
+
+
+def _leave_process_group() -> None:
+    """Leave the process group of child processes that have ended; the next job would hang in it."""
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def _restore(saved: Mapping[str, str | None]) -> None:
+    for name, value in saved.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
