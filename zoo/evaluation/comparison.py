@@ -1,6 +1,8 @@
-"""The systems of a comparison: their configurations."""
+"""The configurations of the systems of an evaluation, one or several in comparison."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from zoo.config import Config, choices, compose, overrides, plain, row_name
@@ -20,6 +22,7 @@ PARTS = (
 )
 WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
 SMALL = "minitalks"  # the size of a comparison if none is chosen
+VALUES = "evaluation.knob_values"
 SIZE_LINK = "${size."  # of an entry that follows the size
 
 
@@ -33,6 +36,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     check_size(plain(cfg, resolve=False)["compare"])
     entries = plain(cfg)["compare"]
     if entries is None:
+        keep_typed_latency(cfg, overrides())
         return [cfg]
     if not entries or not fits(entries, Mapping[str, Sequence[str]]):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
@@ -104,4 +108,36 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
+    keep_typed_latency(choice, [*overrides(), *entry])
     return choice
+
+
+def keep_typed_latency(cfg: Config, typed: Sequence[str]) -> None:
+    """Evaluate the latency setting that the user has typed instead of those of the latency knob.
+
+    ``system=streamatt policy.frames=6`` is evaluated at f = 6 alone: the knob would set
+    ``policy.frames`` to each of its own values.
+
+    Args:
+        cfg: configuration of one system, whose knob gets the value.
+        typed: overrides of the command line and of the entry in ``compare``.
+
+    Raises:
+        ZooError: other values of the knob are configured beside it.
+    """
+    knob = cfg.system.get("knob")
+    if knob is None:
+        return
+    part = knob.attribute.partition(".")[0]
+    key = knob.attribute if part in PARTS else f"system.{knob.attribute}"
+    keys = {item.partition("=")[0].lstrip("+"): item for item in typed}
+    if key not in keys:
+        return
+    for rival in (VALUES, "system.knob.values"):
+        values = reduce(getitem, rival.split("."), cfg)
+        if rival in keys or (rival == VALUES and values is not None):
+            raise ZooError(
+                f"{keys[key]} sets the latency of system {cfg.system.name!r}, and "
+                f"{rival}={values} lists other values for it; leave one of them out."
+            )
+    knob["values"] = [reduce(getitem, key.split("."), cfg)]
