@@ -9,7 +9,7 @@ import pytest
 
 from zoo.machine import launch
 
-_LAUNCHERS = (
+LAUNCHERS = (
     "RANK",
     "LOCAL_RANK",
     "NODE_RANK",
@@ -17,8 +17,10 @@ _LAUNCHERS = (
     "SLURM_PROCID",
     "MASTER_ADDR",
     "MASTER_PORT",
+    launch.RUN_VARIABLE,
+    launch.LAUNCH_VARIABLE,
+    "TORCHELASTIC_USE_AGENT_STORE",
 )
-_OURS = (launch.RUN_VARIABLE, launch.LAUNCH_VARIABLE, "TORCHELASTIC_USE_AGENT_STORE")
 _WANDB = (
     "API_KEY",
     "MODE",
@@ -37,8 +39,7 @@ _WANDB = (
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No launcher, no account, nothing written outside of the test's folder."""
     for name in (
-        *_LAUNCHERS,
-        *_OURS,
+        *LAUNCHERS,
         *(f"WANDB_{name}" for name in _WANDB),
         "WANDB_IDENTITY_TOKEN_FILE",
     ):
