@@ -8,7 +8,7 @@ from typing import Any
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.config.arguments import fits
 from zoo.errors import ZooError
-from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED
+from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
 # keys that an entry of `compare` may change
 PARTS = (
@@ -36,6 +36,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     check_size(plain(cfg, resolve=False)["compare"])
     entries = plain(cfg)["compare"]
     if entries is None:
+        check_replaced(cfg, overrides())
         keep_typed_latency(cfg, overrides())
         return [cfg]
     if not entries or not fits(entries, Mapping[str, Sequence[str]]):
@@ -108,6 +109,7 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
+    check_replaced(choice, [*overrides(), *entry])
     keep_typed_latency(choice, [*overrides(), *entry])
     return choice
 

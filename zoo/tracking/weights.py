@@ -8,10 +8,12 @@ from typing import Any
 
 from zoo.disk.files import sha256
 from zoo.disk.parsing import parse_json
+from zoo.errors import ZooError
 
 NETWORKS = ("backbone", "synthesizer")  # parts of a configuration that read weights
 TRAINED = ("name", "checkpoint")  # arguments that name all weights of a network
 PRETRAINED = ("encoder_weights", "decoder")  # that name weights of its parts if there are no others
+REPLACED = ("encoder_weights", "tokenizer", "latency_tokens")  # trained weights have their own
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")  # of weight files
 # suffixes of the other files on which words depend: configurations, tokenizers, dictionaries
 DESCRIPTIONS = (".json", ".yaml", ".txt", ".model", ".jinja")
@@ -38,6 +40,29 @@ def weights_of(config: Mapping[str, Any]) -> dict[str, str]:
             first.setdefault(name, key)
         found |= {key: name for name, key in first.items()}
     return found
+
+
+def check_replaced(config: Mapping[str, Any], typed: Sequence[str]) -> None:
+    """Check that no typed value gives way to what a folder of trained weights has.
+
+    Args:
+        config: Configuration of a system.
+        typed: Overrides, as the user has typed them.
+
+    Raises:
+        ZooError: A tokenizer or weights of a part are named beside all weights of a network.
+    """
+    for item in typed:
+        key, _, value = item.lstrip("+").partition("=")
+        part, _, name = key.partition(".")
+        if part not in NETWORKS or name not in REPLACED or value == "null":
+            continue
+        for weights in TRAINED:
+            if folder := config[part].get(weights):
+                raise ZooError(
+                    f"{item} has no effect, because {folder} has its own {name}; leave one of "
+                    f"them out ({part}.{weights}=null for the weights)."
+                )
 
 
 def _named(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,7 @@ from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import Run, check_unused, open_run, write_card
 from zoo.tracking.tracker import Tracker
+from zoo.tracking.weights import REPLACED, check_replaced
 from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
@@ -128,6 +129,7 @@ def check(cfg: Config) -> None:
     """
     check_values(cfg.system)
     check_values(cfg.logger)
+    check_replaced(plain(cfg), overrides())
     if cfg.optimized_metric is not None:
         check_choice("optimized_metric", cfg.optimized_metric, OPTIMIZED_METRICS)
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
@@ -263,9 +265,8 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     These are overrides, after the arguments that name folders of YAML files.
     """
     # An evaluation reads the weights of the export and has no arguments of the training.
-    left_out = tuple(
-        f"backbone.{name}" for name in (backbone.weights_key, *backbone.training_arguments)
-    )
+    names = (backbone.weights_key, *REPLACED, *backbone.training_arguments)
+    left_out = tuple(f"backbone.{name}" for name in names)
     needed = chosen("system", "backbone")
     for override in overrides():
         key = override.lstrip("+~")  # Hydra's signs of an added and of a removed key
