@@ -55,4 +55,4 @@ format: setup ## let ruff rewrite the style
 	$(BIN)/ruff format .
 
 clean: ## remove the environments (what you trained in outputs/ stays)
-	rm -rf .venv .venv-comet *.egg-info
+	rm -rf .venv .venv-comet .venv-interop *.egg-info

@@ -236,6 +236,24 @@ def test_how_spaces_in_the_reference_count() -> None:
     assert simuleval == pytest.approx(sum(2 * (t + 1) - t * 8 / 5 for t in range(4)) / 4)
 
 
+@pytest.mark.parametrize(
+    ("rules", "units"), [("zoo", 4), ("simuleval", 5), ("omnisteval", 5), ("simulstream", 5)]
+)
+def test_how_spaces_between_characters_of_a_sentence_count(rules: str, units: int) -> None:
+    """OmniSTEval removes them from the references of talks only."""
+    stream = replace(
+        TALK,
+        unit="char",
+        text="AB号船",
+        units=tuple("AB号船"),
+        delays=(2.0, 4.0, 6.0, 8.0),
+        chunks=(),
+        chunk_indices=(),
+    )
+    scores = score_sentences([stream], ["AB 号船"], language=language("zh"), rules=rules)
+    assert scores["AP"].value == pytest.approx(20.0 / (8.0 * units))
+
+
 def test_simuleval_rules_compare_milliseconds_in_floating_point() -> None:
     """FBK's script: 32.63 s are 32630.000000000004 ms, so a unit at 32630 ms is not the last."""
     duration = 32.63

@@ -23,7 +23,7 @@ class Rules:
         ascii_space: Only ASCII white space separates the tokens of a reference. (C++ tools do not
             split at a no-break space.)
         spaces: A space between characters counts as a unit.
-        bare: Spaces are removed from references in characters before scoring.
+        bare: In whole talks, spaces are removed from references in characters before scoring.
     """
 
     name: str
@@ -48,13 +48,12 @@ def plain_length(text: str, unit: UnitKind) -> int:
 
 
 def simuleval_length(text: str, unit: UnitKind) -> int:
-    """Count as SimulEval and FBK: words at single spaces (one in an empty text), characters."""
+    """Count as SimulEval, FBK and OmniSTEval: words at single spaces (one in an empty text).
+
+    Characters count with the spaces between them. In whole talks, OmniSTEval removes these spaces
+    from references (``Rules.bare``) before it counts.
+    """
     return len(text.split(" ")) if unit == "word" else len(text.strip())
-
-
-def omnisteval_length(text: str, unit: UnitKind) -> int:
-    """Count as OmniSTEval: words as SimulEval, characters without spaces."""
-    return len(text.split(" ")) if unit == "word" else len(text.replace(" ", "").strip())
 
 
 def simulstream_length(text: str, unit: UnitKind) -> int:
@@ -70,7 +69,7 @@ RULES: dict[str, Rules] = {
         Rules("simuleval", simuleval_length, milliseconds=True, ascii_space=True),
         # FBK's StreamLAAL v1.0.0, of 2024
         Rules("fbk_v1", simuleval_length, clamp=False, milliseconds=True, ascii_space=True),
-        Rules("omnisteval", omnisteval_length, bare=True),
+        Rules("omnisteval", simuleval_length, bare=True),
         Rules(
             "simulstream",
             simulstream_length,
