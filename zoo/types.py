@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from torch import Tensor  # scoring and reports use these types without torch
+    import torch  # scoring and reports use these types without it
+    from torch import Tensor
 
 Seconds = float
 Samples = int
@@ -422,6 +423,17 @@ class Instance:
     recording_end: Seconds | None = None
     repaired: bool = False
     stages: StageTimes | None = field(default=None, hash=False)
+
+    def to(self, device: torch.device) -> Instance:
+        """Return a copy whose target speech is on a device.
+
+        Lightning moves what ``trainer.predict`` returns by this method.
+
+        Args:
+            device: the device.
+        """
+        speech = tuple(replace(output, samples=output.samples.to(device)) for output in self.speech)
+        return replace(self, speech=speech)
 
     def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> Instance:
         """Return a copy with other elapsed times for units and speech.

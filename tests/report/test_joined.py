@@ -9,6 +9,8 @@ import yaml
 
 from zoo.commands.report import join, main
 from zoo.errors import ZooError
+from zoo.report.markup import headline
+from zoo.results import groups
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import KnobValue, Row, TalkScores, read_rows, write_rows
 
@@ -30,8 +32,14 @@ def row(system: str, bleu: float, kind: str = "system") -> Row:
     )
 
 
-def run(folder: Path, rows: list[Row], *overrides: str) -> Path:
+def oracle(k: int, bleu: float) -> Row:
+    return replace(row("wait-k oracle", bleu, "oracle"), knob=KnobValue("k", k))
+
+
+def run(folder: Path, rows: list[Row], *overrides: str, corpus: str | None = None) -> Path:
     folder.mkdir(parents=True)
+    if corpus is not None:
+        (folder / "provenance.json").write_text(json.dumps({"corpus_hash": corpus}))
     write_rows(rows, folder / "results.json")
     (folder / "overrides.yaml").write_text(yaml.safe_dump(list(overrides)))
     return folder
@@ -102,6 +110,106 @@ def test_a_system_of_one_run_keeps_its_name(tmp_path: Path) -> None:
     ]
 
 
+def on_talks(rows: list[Row], talks: int) -> list[Row]:
+    return [replace(one, settings={**one.settings, "talks": talks}) for one in rows]
+
+
+def test_runs_on_different_talks_have_tables_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_talk = on_talks([row("a", 50.0), oracle(3, 70.0), oracle(5, 80.0)], 1)
+    two_talks = on_talks([row("a", 60.0), oracle(3, 75.0), oracle(5, 85.0)], 2)
+    places = [
+        run(tmp_path / "one", one_talk, "evaluation.talks=1", corpus="11" * 32),
+        run(tmp_path / "two", two_talks, "evaluation.talks=2", corpus="22" * 32),
+        run(tmp_path / "other", two_talks, "data.seed=1", corpus="33" * 32),
+        run(
+            tmp_path / "again",
+            [replace(one, system="b") for one in two_talks[:1]] + two_talks[1:],
+            "evaluation.talks=2",
+            corpus="22" * 32,
+        ),
+    ]
+    join(places, tmp_path / "report")
+
+    rows = read_rows(tmp_path / "report" / "results.json")
+    found = {
+        groups.test_set_label(key): [(one.label, one.scores["BLEU"]) for one in group]
+        for key, group in groups.by_test_set(rows).items()
+    }
+    oracles = [("wait-k oracle k=3", 75.0), ("wait-k oracle k=5", 85.0)]
+    assert found == {
+        "minitalks tst, en-de, 1 talk": [
+            ("a m=2", 50.0),
+            ("wait-k oracle k=3", 70.0),
+            ("wait-k oracle k=5", 80.0),
+        ],
+        "minitalks tst, en-de, 2 talks (22222222)": [("a m=2", 60.0), *oracles, ("b m=2", 60.0)],
+        "minitalks tst, en-de, 2 talks (33333333)": [("a m=2", 60.0), *oracles],
+    }
+    printed = capsys.readouterr().out
+    page = (tmp_path / "report" / "report.html").read_text()
+    curves = (tmp_path / "report" / "curves.svg").read_text()
+    assert all(label in text for label in found for text in (printed, page, curves))
+    assert [line.partition(":")[0] for line in headline(rows)] == list(found)
+
+    # a report of the report has the same groups
+    again = joined_rows(find_runs([tmp_path / "report"]), tmp_path / "report")
+    assert [one.test_set for one in again] == [one.test_set for one in rows]
+    # and a report of one of the sets has no talks in its names
+    [same] = groups.by_test_set(joined_rows(find_runs([places[1], places[3]]), tmp_path / "report"))
+    assert groups.test_set_label(same) == "minitalks tst, en-de"
+
+
+def test_the_number_of_talks_divides_runs_without_a_hash(tmp_path: Path) -> None:
+    """Results of other tools have none."""
+    segments = {"view": "segments", "talks": 18}
+    rows = [replace(row("c", 1.0), settings=segments)]
+    places = [
+        run(tmp_path / "one", on_talks([row("a", 50.0)], 1)),
+        run(tmp_path / "two", on_talks([row("b", 60.0)], 2)),
+        run(tmp_path / "three", rows),
+        run(tmp_path / "four", [replace(row("d", 1.0), settings={})]),
+    ]
+    joined = joined_rows(find_runs(places), tmp_path / "joined")
+    assert [one.test_set[-1] for one in joined] == [
+        "1 talk",
+        "2 talks",
+        "18 segments",
+        "unknown talks",
+    ]
+
+
+def test_segments_of_the_same_talks_stay_in_their_table(tmp_path: Path) -> None:
+    segments = replace(row("b", 60.0), settings={"view": "segments", "talks": 18})
+    one = run(tmp_path / "one", [row("a", 50.0)], corpus="11")
+    two = run(tmp_path / "two", [segments], corpus="11")
+    [_] = groups.by_test_set(joined_rows(find_runs([one, two]), tmp_path / "joined"))
+
+
+def test_reference_rows_with_other_scores_are_other_curves(tmp_path: Path) -> None:
+    """Of another method of re-segmentation, for example; other values of k continue a curve."""
+    offline = row("a offline", 90.0, "ceiling")
+    more = [oracle(3, 70.0), oracle(7, 90.0)]
+    changed = [oracle(3, 71.0), replace(offline, scores={"BLEU": 91.0})]
+    one = run(tmp_path / "one", [row("a", 50.0), oracle(3, 70.0), offline], "seed=0")
+    two = run(tmp_path / "two", [*more, offline], "seed=0", "evaluation.oracle_k=[3,7]")
+    other = run(tmp_path / "other", [row("a", 50.0), *changed], "seed=1")
+
+    def names(*places: Path) -> list[str]:
+        return [joined.label for joined in joined_rows(find_runs(places), tmp_path / "joined")]
+
+    assert names(one, two) == ["a m=2", "wait-k oracle k=3", "a offline", "wait-k oracle k=7"]
+    assert names(one, other) == [
+        "a seed=0 m=2",
+        "wait-k oracle seed=0 k=3",
+        "a seed=0 offline",
+        "a seed=1 m=2",
+        "wait-k oracle seed=1 k=3",
+        "a seed=1 offline",
+    ]
+
+
 def test_a_folder_of_reports_only_is_refused(tmp_path: Path) -> None:
     join([run(tmp_path / "one", [row("a", 50.0)])], tmp_path / "reports" / "first")
     with pytest.raises(ZooError, match="but those of reports on other runs; name the folder"):
@@ -155,6 +263,10 @@ def test_mistakes_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(ZooError, match=r"has no results\.json; name the folder of an evaluation"):
         find_runs([tmp_path])
     folder = run(tmp_path / "run", [row("a", 50.0)])
+    (folder / "provenance.json").write_text("[]")
+    with pytest.raises(ZooError, match=r"provenance\.json is damaged"):
+        find_runs([folder])
+    (folder / "provenance.json").unlink()
     with pytest.raises(ZooError, match="is not empty"):
         join([folder], folder)
     (folder / "results.json").write_text('[{"system": 1}]')

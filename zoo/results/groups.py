@@ -6,9 +6,13 @@ from zoo.results.row import Row, TestSet
 
 
 def test_set_label(key: TestSet) -> str:
-    """Return a test set as text, such as ``minitalks tst, en-de``."""
-    data, split, source, target = key
-    return f"{f'{data} {split}'.strip()}, {source}-{target}"
+    """Return a test set as text, such as ``minitalks tst, en-de``.
+
+    The talks follow if joined runs have different ones: ``minitalks tst, en-de, 2 talks``.
+    """
+    data, split, source, target, talks = key
+    name = f"{f'{data} {split}'.strip()}, {source}-{target}"
+    return f"{name}, {talks}" if talks else name
 
 
 def by_test_set(rows: Sequence[Row]) -> dict[TestSet, list[Row]]:

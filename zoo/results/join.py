@@ -1,19 +1,20 @@
 """Joins the rows of finished runs: jobs of a sweep, shards, runs of other people."""
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
 
-from zoo.disk.parsing import parse_yaml
+from zoo.disk.parsing import parse_json, parse_yaml
 from zoo.errors import ZooError
-from zoo.results.row import Row, read_rows
+from zoo.results.row import TALK_SET, Row, read_rows
 
 RESULTS = "results.json"
 RUN = "run"  # setting of a joined row: the folder of its run
+CORPUS = "corpus_hash"  # setting of a joined row: hash of the talks of its run, or their number
+OFFLINE = " offline"  # end of the name of an offline row
 # Overrides of these keys do not change a result, so they do not name a row.
 SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
 # The name of a row, which these keys choose, has their information already.
@@ -28,11 +29,13 @@ class FinishedRun:
         folder: run folder.
         rows: rows of its ``results.json``.
         overrides: overrides of its command line that can change a result.
+        corpus_hash: hash of its talks; None: a run of another tool has none.
     """
 
     folder: Path
     rows: Sequence[Row]
     overrides: Sequence[str]
+    corpus_hash: str | None = None
 
     @property
     def is_joined(self) -> bool:
@@ -54,7 +57,10 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     for place in places:
         paths = list(_results(place))
         found = [
-            FinishedRun(path.parent, read_rows(path), _overrides(path.parent)) for path in paths
+            FinishedRun(
+                path.parent, read_rows(path), _overrides(path.parent), _corpus_hash(path.parent)
+            )
+            for path in paths
         ]
         found = [run for run in found if run.folder == place or not run.is_joined]
         if not found:
@@ -78,41 +84,119 @@ def _results(place: Path) -> Iterator[Path]:
 def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     """Return the rows of all runs.
 
-    The name of a system that is in several runs contains the overrides in which a run differs from
-    the others. Reference rows that several runs share are listed once. A row keeps its intervals
-    and loses its p-values, whose baseline may not be among the rows.
+    Rows of one corpus on different talks have different test sets. The name of a system that is in
+    several runs on the same talks contains the overrides in which a run differs from the others. So
+    does the name of a reference row whose scores differ between runs; reference rows with equal
+    scores are listed once. A row keeps its intervals and loses its p-values, whose baseline may not
+    be among the rows.
 
     Args:
         runs: finished runs.
         folder: folder of the joined results, to which the paths of the logs are relative.
     """
+    found = [(run, _placed(row, run, folder)) for run in runs for row in run.rows]
+    labels = _talk_sets([row for _, row in found])
+    named = [
+        (run, replace(row, settings={**row.settings, TALK_SET: label} if label else row.settings))
+        for (run, row), label in zip(found, labels, strict=True)
+    ]
+    kept: list[tuple[FinishedRun, Row]] = []
+    for run, row in named:
+        if row.kind == "system" or not any(_same_reference(row, other) for _, other in kept):
+            kept.append((run, row))
+
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()
-    found_in = Counter(name for run in runs for name in {row.system for row in run.rows})
+    ambiguous = _ambiguous(kept)
     rows: list[Row] = []
-    for run in runs:
+    for run, row in kept:
         own = [
             override
             for override in run.overrides
             if override not in common and not override.startswith(NAMED_KEYS)
         ]
-        for row in run.rows:
-            log = os.path.relpath(run.folder / row.instances, folder)
-            settings = {**row.settings, RUN: str(run.folder), "overrides": list(run.overrides)}
-            name = row.system
-            if row.kind == "system" and found_in[name] > 1:
-                name = " ".join([name, *own])
-            joined = replace(row, system=name, instances=log, settings=settings, p_values={})
-            if row.kind == "system" or not any(_same_reference(joined, other) for other in rows):
-                rows.append(joined)
+        rows.append(_renamed(row, own) if _key(row) in ambiguous else row)
     return rows
+
+
+def _placed(row: Row, run: FinishedRun, folder: Path) -> Row:
+    """Return a row whose log is relative to a folder and whose settings name its run and talks."""
+    settings = {name: value for name, value in row.settings.items() if name != TALK_SET}
+    corpus = row.settings.get(CORPUS) or run.corpus_hash or _size(run.rows)
+    added = {RUN: str(run.folder), "overrides": list(run.overrides), CORPUS: corpus}
+    log = os.path.relpath(run.folder / row.instances, folder)
+    return replace(row, instances=log, settings={**settings, **added}, p_values={})
+
+
+def _talk_sets(rows: Sequence[Row]) -> list[str]:
+    """Return the description of the talks of each row, such as ``2 talks``.
+
+    It is empty where all rows of a test set have the same talks. The beginning of the hash follows
+    if two sets have the same number of talks.
+    """
+    sets: dict[object, dict[str, list[Row]]] = {}
+    for row in rows:
+        sets.setdefault(row.test_set, {}).setdefault(row.settings[CORPUS], []).append(row)
+    labels: dict[tuple[object, str], str] = {}
+    for key, group in sets.items():
+        sizes = {corpus: _size(found) for corpus, found in group.items()}
+        for corpus, size in sizes.items():
+            is_unique = corpus == size or list(sizes.values()).count(size) == 1
+            labels[key, corpus] = size if is_unique else f"{size} ({corpus[:8]})".strip()
+    return [
+        labels[row.test_set, row.settings[CORPUS]] if len(sets[row.test_set]) > 1 else ""
+        for row in rows
+    ]
+
+
+def _size(rows: Sequence[Row]) -> str:
+    """Return the number of talks of a run as text; without whole talks, that of its segments."""
+    whole = [
+        row for row in rows if row.kind != "ceiling" and row.settings.get("view") != "segments"
+    ]
+    unit = "talk" if whole else "segment"
+    numbers = [row.settings["talks"] for row in whole or rows if "talks" in row.settings]
+    if not numbers:
+        return "unknown talks"
+    return f"{numbers[0]} {unit}{'' if numbers[0] == 1 else 's'}"
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """Return the test set, the kind and the system of a row, which a curve has in common."""
+    return row.test_set, row.kind, row.system
+
+
+def _ambiguous(found: Sequence[tuple[FinishedRun, Row]]) -> set[tuple[object, ...]]:
+    """Return the keys of systems of several runs, and of reference rows with several scores."""
+    runs: dict[tuple[tuple[object, ...], object], set[Path]] = {}
+    for run, row in found:
+        knob = None if row.kind == "system" else row.knob
+        runs.setdefault((_key(row), knob), set()).add(run.folder)
+    return {key for (key, _), folders in runs.items() if len(folders) > 1}
+
+
+def _renamed(row: Row, own: Sequence[str]) -> Row:
+    """Return a row whose name contains overrides; an offline row ends with ``offline``."""
+    end = OFFLINE if row.kind == "ceiling" and row.system.endswith(OFFLINE) else ""
+    name = " ".join([row.system.removesuffix(end), *own])
+    return replace(row, system=f"{name}{end}")
 
 
 def _same_reference(row: Row, other: Row) -> bool:
     """Return whether two reference rows have the same name, test set and scores."""
-    return all(
-        getattr(row, name) == getattr(other, name)
-        for name in ("system", "knob", "data", "split", "target_language", "scores")
-    )
+    names = ("system", "knob", "test_set", "scores")
+    return all(getattr(row, name) == getattr(other, name) for name in names)
+
+
+def _corpus_hash(folder: Path) -> str | None:
+    """Return the recorded hash of the talks of a run; None for a run of another tool."""
+    path = folder / "provenance.json"
+    if not path.is_file():
+        return None
+    try:
+        found = parse_json(path.read_text(encoding="utf-8")).get(CORPUS)
+        return None if found is None else str(found)
+    except (OSError, ValueError, AttributeError) as error:
+        raise ZooError(f"{path} is damaged: {error}.") from error
 
 
 def _overrides(folder: Path) -> list[str]:

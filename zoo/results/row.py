@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
 CPU_SHARE = 0.8
-TestSet = tuple[str, str, str, str]  # corpus, split, source language and target language
+# Corpus, split, source language, target language, and the talks where joined runs have others.
+TestSet = tuple[str, str, str, str, str]
+TALK_SET = "talk_set"  # setting of a joined row: its talks, if others of its corpus are joined
 # How pydantic reads the classes of this module: other keys, NaN and infinities are errors.
 STRICT: Final = {"extra": "forbid", "allow_inf_nan": False}
 
@@ -110,7 +112,8 @@ class Row:
     @property
     def test_set(self) -> TestSet:
         """The test set; only rows of one test set can be compared."""
-        return self.data, self.split, self.source_language, self.target_language
+        talks = str(self.settings.get(TALK_SET, ""))
+        return self.data, self.split, self.source_language, self.target_language, talks
 
     @property
     def prefix(self) -> str:
