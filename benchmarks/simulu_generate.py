@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationMixin, SeamlessM4TForSpeechToSpeech
 
-from zoo.backbones.common.audio.spectrogram import stacked
+from zoo.backbones.common.audio.spectrogram import seamless_features
 from zoo.backbones.seamless_m4t.encoder import STRIDE
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.streaming.session import Session
@@ -89,7 +89,7 @@ class Generate:
         """Features of all audio, and the ids (1, n) of prompt and new text."""
         spectrogram = self.backbone.spectrogram
         frames = spectrogram.compute(spectrogram.open(), session.visible_audio(), 0)
-        self.features = stacked(frames, STRIDE)[None]
+        self.features = seamless_features(frames, STRIDE)[None]
         generated = GenerationMixin.generate(
             self.network,
             self.features,

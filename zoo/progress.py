@@ -25,7 +25,7 @@ TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 logger = logging.getLogger(__name__)
 
 
-def tracked(items: Iterable[T], *, total: int, title: str) -> Iterator[T]:
+def show_progress(items: Iterable[T], *, total: int, title: str) -> Iterator[T]:
     """Yield ``items`` and show how many of them are done.
 
     Args:

@@ -36,7 +36,7 @@ from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
-from zoo.data.units import Codebook, collapsed
+from zoo.data.units import Codebook, collapse_repetitions
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
@@ -301,7 +301,7 @@ class UnitCollator:
             for clip, is_open in zip(clips, opened, strict=True)
         ]
         # Merged units and their numbers of frames, for each clip
-        runs = [collapsed(self.codebook.encode(clip.samples)) for clip in clips]
+        runs = [collapse_repetitions(self.codebook.encode(clip.samples)) for clip in clips]
         rows = [self._row(clip, units) for clip, (units, _) in zip(clips, runs, strict=True)]
         features = [
             training_features(self.audio.spectrogram, clip.excerpt.samples(), self.audio.stride)

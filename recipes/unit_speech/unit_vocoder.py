@@ -19,7 +19,7 @@ from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.sampling import Sampler
-from zoo.data.units import FRAME, Codebook, collapsed, mel_filters
+from zoo.data.units import FRAME, Codebook, collapse_repetitions, mel_filters
 from zoo.errors import ZooError, check_numbers
 from zoo.talks import Talk
 from zoo.types import Frames
@@ -217,7 +217,7 @@ def duration_error(vocoder: Any, units: Tensor) -> Tensor:
         vocoder: SeamlessM4TCodeHifiGan of Transformers.
         units: (n,) unit of each frame.
     """
-    distinct, durations = collapsed(units)
+    distinct, durations = collapse_repetitions(units)
     predicted = vocoder.dur_predictor(vocoder.unit_embedding(distinct[None]).detach())[0]
     return functional.mse_loss(predicted.float(), durations.float().log1p())
 

@@ -11,7 +11,7 @@ from tests.fixtures import tiny_checkpoints
 from tests.recognisers.conftest import ctc_folder
 from zoo.alignment.times.ctc import CTCTimes
 from zoo.audio import files as audio
-from zoo.data.utterances import spoken
+from zoo.data.utterances import read_utterances
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.recognisers.clean_speech import clean_line
@@ -30,7 +30,9 @@ SENTENCES = (
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
     """German sentences with gold word times, in a file that begins 1 s before the talk."""
     folder = tmp_path_factory.mktemp("talk")
-    utterances = spoken([clean_line(text, language("de")) for text in SENTENCES], cache=folder)
+    utterances = read_utterances(
+        [clean_line(text, language("de")) for text in SENTENCES], cache=folder
+    )
     pieces = [torch.zeros(16_000)]
     segments = []
     position = 0.0

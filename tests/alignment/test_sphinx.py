@@ -13,7 +13,7 @@ import torch
 from zoo.alignment.times import sphinx as module
 from zoo.alignment.times.sphinx import SphinxTimes, spoken_words
 from zoo.audio import files as audio
-from zoo.data.utterances import spoken
+from zoo.data.utterances import read_utterances
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.recognisers.clean_speech import clean_line
@@ -34,7 +34,7 @@ def talk(tmp_path: Path) -> Talk:
     """One English sentence of espeak-ng with its word times, 1 s after the start of the file."""
     text = "He was not an old man when the teacher threw away his expensive ticket."
     line = replace(clean_line(text, language("de")), voice="en")
-    utterances = spoken([line], cache=tmp_path)
+    utterances = read_utterances([line], cache=tmp_path)
     samples = torch.from_numpy(utterances.speech(0))
     audio.write(tmp_path / "talk.wav", torch.cat([torch.zeros(16_000), samples]))
     duration = len(samples) / 16_000

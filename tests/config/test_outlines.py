@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zoo.config.outlines import outline
-from zoo.config.signatures import arguments, located, part_of, path_of
+from zoo.config.signatures import arguments, locate, part_of, path_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = sorted(
@@ -32,7 +32,7 @@ def test_an_outline_is_the_signature(target: str) -> None:
         return  # the target is imported
     expected = {
         name: None if (part := part_of(argument)) is None else path_of(part)
-        for name, argument in arguments(located(target)).items()
+        for name, argument in arguments(locate(target)).items()
     }
     assert set(found) == set(expected)
     assert {name: part for name, part in found.items() if part} == {

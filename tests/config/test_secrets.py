@@ -2,8 +2,8 @@
 
 import pytest
 
-from zoo.backbones.common.pretrained.loading import explained
-from zoo.config.secrets import MASK, VARIABLES, masked
+from zoo.backbones.common.pretrained.loading import loader_errors
+from zoo.config.secrets import MASK, VARIABLES, mask_secrets
 from zoo.errors import ZooError
 
 
@@ -12,14 +12,17 @@ from zoo.errors import ZooError
 def test_a_key_of_the_environment(variable: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, key)
     for form in (key, repr(key), repr(key.encode()), " ".join(key.split())):
-        assert "hf_" not in masked(f"Illegal header value {form}.")
+        assert "hf_" not in mask_secrets(f"Illegal header value {form}.")
     with (
         pytest.raises(ZooError, match=r"^No model: Illegal header \*\*\*\.$"),
-        explained("No model"),
+        loader_errors("No model"),
     ):
         raise ValueError(f"Illegal header {key}")
 
 
 def test_other_texts_are_unchanged() -> None:
-    assert masked("a text", None, "", "\n", environment={"HF_TOKEN": "", "HOME": "a"}) == "a text"
-    assert masked("a text", "text", environment={}) == f"a {MASK}"
+    assert (
+        mask_secrets("a text", None, "", "\n", environment={"HF_TOKEN": "", "HOME": "a"})
+        == "a text"
+    )
+    assert mask_secrets("a text", "text", environment={}) == f"a {MASK}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zoo.config.signatures import REQUIRED, arguments, complete, located, part_of
+from zoo.config.signatures import REQUIRED, arguments, complete, locate, part_of
 from zoo.errors import ZooError
 
 HERE = __name__
@@ -125,4 +125,4 @@ def test_a_target_that_cannot_be_imported_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"^policy\._target_ is 'nowhere\.X', which cannot be impor"):
         complete({"policy": {"_target_": "nowhere.X"}})
     with pytest.raises(ZooError, match=r"^_target_ is 'zoo\.types\.Nothing', which cannot be"):
-        located("zoo.types.Nothing")
+        locate("zoo.types.Nothing")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zoo.data import cache
-from zoo.data.cache import is_intact, is_usable, locked, seal
+from zoo.data.cache import is_intact, is_usable, lock_folder, seal
 from zoo.disk.files import append_line, write_text
 from zoo.errors import ZooError
 
@@ -64,7 +64,7 @@ def build(folder: Path, start: "multiprocessing.synchronize.Barrier") -> None:
     start.wait()
     file = folder / "data.bin"
     if not is_intact(file):
-        with locked(folder):
+        with lock_folder(folder):
             if not is_usable(file):
                 append_line(folder.parent / "built", "x")
                 write_text(file, "frames")
@@ -89,7 +89,7 @@ def test_ten_processes_build_once_and_all_read_it(tmp_path: Path) -> None:
 
 def wait_for(folder: Path, waiting: "multiprocessing.synchronize.Event") -> None:
     cache.logger.info = lambda *_: waiting.set()  # type: ignore[method-assign]
-    with locked(folder):
+    with lock_folder(folder):
         write_text(folder / "data.bin", "made")
 
 
@@ -98,7 +98,7 @@ def test_who_waited_for_a_folder_that_was_removed_makes_it_again(tmp_path: Path)
     waiting = context.Event()
     folder = tmp_path / "entry"
     process = context.Process(target=wait_for, args=(folder, waiting))
-    with locked(folder):
+    with lock_folder(folder):
         process.start()
         assert waiting.wait(60)
         (folder / ".lock").rename(tmp_path / "old-lock")
@@ -118,4 +118,4 @@ def test_a_file_system_without_locks_is_a_sentence(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(ZooError, match=r"cannot lock files \(No locks available\)"):
-        locked(tmp_path).__enter__()
+        lock_folder(tmp_path).__enter__()

@@ -9,7 +9,7 @@ import torch
 
 from zoo.data import utterances
 from zoo.data.clips import ClipConfig, Clips
-from zoo.data.utterances import Line, spoken
+from zoo.data.utterances import Line, read_utterances
 from zoo.errors import ZooError
 from zoo.espeak.speech import Speaker, Utterance
 from zoo.languages import language
@@ -161,7 +161,7 @@ def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPa
 
     def record_lines(lines: list[Line], *, cache: Path) -> utterances.Utterances:
         asked.extend(lines)
-        return spoken(lines[:1], cache=cache)
+        return read_utterances(lines[:1], cache=cache)
 
     monkeypatch.setattr("zoo.data.clips.spoken", record_lines)
     drawn(
@@ -207,11 +207,11 @@ def test_an_interrupted_corpus_starts_again(
     with monkeypatch.context() as patch:
         patch.setattr(Speaker, "speak", broken)
         with pytest.raises(KeyboardInterrupt):
-            spoken(lines, cache=cache / "broken")
+            read_utterances(lines, cache=cache / "broken")
     (folder,) = (cache / "broken").glob("utterances-*")
     assert [path.name for path in folder.iterdir()] == [".lock"]
     (folder / "speech.pcm.part").write_bytes(b"x" * 100_000)
-    speech_of_lines = spoken(lines, cache=cache / "broken")
+    speech_of_lines = read_utterances(lines, cache=cache / "broken")
     assert speech_of_lines.samples.tolist() == [1920, 1920, 1920]
     assert float(speech_of_lines.speech(2).max()) == pytest.approx(0.4, abs=1e-4)
     assert speech_of_lines.times(2)[0] == (Word("doch", 0.0, 0.1),)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.data.units import Codebook, collapsed, features, mel_filters
+from zoo.data.units import Codebook, collapse_repetitions, features, mel_filters
 from zoo.errors import ZooError
 
 
@@ -64,7 +64,7 @@ def test_a_change_of_unit_has_its_price() -> None:
         assert cost(found, penalty) == pytest.approx(
             min(cost(units, penalty) for units in every), rel=1e-5
         )
-        counts.append(len(collapsed(found)[0]))
+        counts.append(len(collapse_repetitions(found)[0]))
     assert counts == [4, 2, 1]
     assert Codebook(centroids, 0.0).encode(wave).tolist() == distances.argmin(1).tolist()
 
@@ -103,7 +103,7 @@ def test_a_codebook_comes_back_from_its_folder(tmp_path: Path) -> None:
 
 
 def test_collapsing_and_expanding() -> None:
-    units, durations = collapsed(torch.tensor([3, 3, 1, 3, 3, 3, 2]))
+    units, durations = collapse_repetitions(torch.tensor([3, 3, 1, 3, 3, 3, 2]))
     assert units.tolist() == [3, 1, 3, 2]
     assert durations.tolist() == [2, 1, 3, 1]
     assert units.repeat_interleave(durations).tolist() == [3, 3, 1, 3, 3, 3, 2]

@@ -28,7 +28,7 @@ from zoo.policies.turn_taking import TurnTaking
 from zoo.report.payload import payload
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk, Target
-from zoo.tracking.results import charted, joint_curves, latency, summary
+from zoo.tracking.results import joint_curves, latency, summary, table_scores
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds
@@ -96,7 +96,7 @@ def test_the_summary_and_the_axis_in_wandb_are_scores_that_exist(
 ) -> None:
     [row] = evaluated(talk, tmp_path / "run").rows
     assert latency(row) in row.scores
-    assert set(charted(row)) == set(row.scores)
+    assert set(table_scores(row)) == set(row.scores)
     assert joint_curves([row]) == {}
     assert summary([row])["tst/en-de/best"] == "scripted"
 

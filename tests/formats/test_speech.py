@@ -12,7 +12,7 @@ from zoo.audio import files as audio
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
-from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
+from zoo.formats.speech import mix_file, target_file, without_samples, write_speech
 from zoo.languages import language
 from zoo.streaming.playback import playback_intervals
 from zoo.streaming.waveforms import timeline
@@ -145,7 +145,7 @@ def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, ta
 
 
 def test_unloaded_keeps_the_times_and_no_sound(instance: Instance) -> None:
-    silent = unloaded(instance)
+    silent = without_samples(instance)
     assert silent == instance
     assert playback_intervals(silent.speech) == playback_intervals(instance.speech)
     assert all(piece.samples.untyped_storage().nbytes() == 4 for piece in silent.speech)

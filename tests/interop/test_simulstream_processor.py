@@ -3,7 +3,7 @@
 import pytest
 
 from zoo.interop.foreign import ForeignStream
-from zoo.interop.simulstream_processor import rewritten
+from zoo.interop.simulstream_processor import rewrite_output
 from zoo.types import Action
 
 
@@ -24,7 +24,7 @@ def test_a_word_that_loses_characters_is_written_again(
     before: str, after: str, words: bool, expected: Action
 ) -> None:
     stream = ForeignStream(None, text=before)
-    action = rewritten(stream, after, words=words)
+    action = rewrite_output(stream, after, words=words)
     assert action == expected
     assert stream.text == after
     assert before[: len(before) - action.retracted] + action.text == after

@@ -13,7 +13,7 @@ from zoo.machine.weight_layout import (
     PackedLinear,
     PackedWeight,
     arrange_linear,
-    joined,
+    join_linear,
     side_by_side,
 )
 
@@ -191,7 +191,7 @@ def test_weights_by_column_are_joined() -> None:
     for linear in linears:
         arrange_linear(linear)
     inputs = torch.randn(2, 5)
-    product = joined(linears)
+    product = join_linear(linears)
     assert side_by_side([linear.weight for linear in linears])
     assert len({linear.weight.untyped_storage().data_ptr() for linear in linears}) == 1
     assert linears[0].weight.stride() == linears[1].weight.stride() == (1, 7)
@@ -207,4 +207,4 @@ def test_joined_layers_may_lack_a_bias(biased: tuple[bool, ...]) -> None:
     linears = [nn.Linear(5, 4, bias=bias) for bias in biased]
     inputs = torch.randn(2, 3, 5)
     expected = torch.cat([linear(inputs) for linear in linears], dim=-1)
-    torch.testing.assert_close(joined(linears)(inputs), expected)
+    torch.testing.assert_close(join_linear(linears)(inputs), expected)

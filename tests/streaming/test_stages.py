@@ -8,7 +8,7 @@ import torch
 
 from zoo.languages import language
 from zoo.streaming.simulate import Source, simulate, warm_up
-from zoo.streaming.stages import StageMeter, measured, stage
+from zoo.streaming.stages import StageMeter, measure_stages, stage
 from zoo.types import Action, SpeechChunk
 
 
@@ -37,7 +37,7 @@ def encode(clock: Clock, seconds: float) -> float:
 def test_an_inner_stage_does_not_count_for_the_outer_one_and_all_add_up() -> None:
     clock = Clock()
     meter = StageMeter(clock)
-    with measured(meter):
+    with measure_stages(meter):
         clock.pass_by(0.5)
         assert encode(clock, 1.0) == 1.0
         clock.pass_by(0.125)
@@ -62,7 +62,7 @@ def test_an_exception_ends_its_stage() -> None:
         clock.pass_by(1.0)
         raise RuntimeError("stop")
 
-    with measured(meter):
+    with measure_stages(meter):
         with pytest.raises(RuntimeError, match="stop"):
             fail()
         clock.pass_by(2.0)
@@ -78,7 +78,7 @@ def test_the_accelerator_finishes_its_work_within_the_stage_that_started_it() ->
             clock.pass_by(queued.pop())
 
     meter = StageMeter(clock, wait)
-    with measured(meter):
+    with measure_stages(meter):
         with stage("encoder"):
             queued.append(3.0)
         with stage("decode"):

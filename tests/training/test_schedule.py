@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.data.sampling import Pass, Sampler
-from zoo.training.schedule import Limits, Schedule, balanced
+from zoo.training.schedule import Limits, Schedule, balance_steps
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def test_eight_ranks_have_equal_work_and_each_example_once() -> None:
     groups = np.zeros(len(seconds), dtype=int)
     examples = Pass(np.arange(len(seconds)), seconds, groups)
     limits = Limits(60.0)
-    steps = balanced(examples, limits, parts=8, random=np.random.default_rng(0))
+    steps = balance_steps(examples, limits, parts=8, random=np.random.default_rng(0))
     chosen = np.concatenate([part for step in steps for part in step])
     assert np.array_equal(np.sort(chosen), np.arange(len(seconds)))
     work = np.array(

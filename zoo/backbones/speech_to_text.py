@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
+from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, speech_to_text_features
 from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
@@ -170,7 +170,7 @@ class SpeechToText(EncoderDecoder):
         if not len(features):
             return weight.new_zeros(0, encoder.config.d_model)
 
-        normalised = standardised(features, **self.normalisation).to(weight)
+        normalised = speech_to_text_features(features, **self.normalisation).to(weight)
         hidden = encoder.conv(normalised[None]) * encoder.embed_scale  # (1, frames, width)
         padding_mask = hidden.new_zeros(hidden.shape[:2]).long()  # (1, frames): no padding
         frames: Tensor = (hidden + encoder.embed_positions(padding_mask))[0]

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, limited
+from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, whisper_features
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
@@ -341,7 +341,7 @@ class Whisper(EncoderDecoder):
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
-        return limited(features, span // HOP).to(self.encoder.conv1.weight)
+        return whisper_features(features, span // HOP).to(self.encoder.conv1.weight)
 
     def _convolve(self, features: Tensor) -> Tensor:
         """Apply the convolutions and add position embeddings: (features, bins) to (frames, width).

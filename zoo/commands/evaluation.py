@@ -15,7 +15,7 @@ from zoo.data.corpora import Corpus
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
-from zoo.evaluation.optimized import optimized
+from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
     AUTO,
     network_of,
@@ -103,7 +103,7 @@ def evaluate(cfg: Config) -> float | None:
             shown.log_comet()
         evaluator.scored.add_significance()
         shown.publish([*(models.notes if models else []), *evaluator.notes])
-    return optimized(evaluator.rows, cfg.optimized_metric)
+    return optimized_score(evaluator.rows, cfg.optimized_metric)
 
 
 def load_systems(

@@ -22,7 +22,7 @@ from zoo.config.signatures import (
     check_allowed,
     check_flags,
     hints_of,
-    located,
+    locate,
     moved_key,
 )
 from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
@@ -58,7 +58,7 @@ def check_part(node: Any, unresolved: Any, whole: Any, *, where: str) -> None:
         check_flags(node, where=where)
         check_allowed(node, whole.get("trusted_packages") or (), where=where)
         links = {name: link for name in values if (link := _link(unresolved[name]))}
-        check_arguments(located(node[TARGET], where=where), values, where=where, links=links)
+        check_arguments(locate(node[TARGET], where=where), values, where=where, links=links)
 
     for name, value in values.items():
         below, place = unresolved[name], f"{where}{name}."

@@ -38,7 +38,7 @@ from zoo.config.signatures import (
     Argument,
     arguments,
     complete,
-    located,
+    locate,
     part_of,
     path_of,
 )
@@ -346,7 +346,7 @@ def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
             return
         child = node._get_node(name)
         if child is not None and child._is_none() and TARGET in node:
-            argument = arguments(located(node[TARGET])).get(str(name))
+            argument = arguments(locate(node[TARGET])).get(str(name))
             if part := part_of(argument or Argument(None, None)):
                 node[name] = complete({TARGET: path_of(part)})
         node = node._get_node(name)

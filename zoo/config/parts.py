@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.config.arguments import check_part
 from zoo.config.mistakes import causes, one_line
-from zoo.config.signatures import TARGET, located
+from zoo.config.signatures import TARGET, locate
 from zoo.errors import ZooError
 
 
@@ -80,6 +80,6 @@ def arguments_of(node: DictConfig) -> dict[str, Any]:
 
 def target_of(node: DictConfig) -> type:
     """Return the class that a configuration node names as its ``_target_``."""
-    found = located(node[TARGET])
+    found = locate(node[TARGET])
     assert isinstance(found, type)
     return found

@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from zoo.config.loader import TRUSTED
-from zoo.config.signatures import INSTANTIATE_KEYS, TARGET, located
+from zoo.config.signatures import INSTANTIATE_KEYS, TARGET, locate
 from zoo.config.sources import CONF, Folders, job_loader
 from zoo.config.writing import quote_text
 from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
@@ -266,7 +266,7 @@ class LineCheck:
                 "packages of yours whose classes may be named)"
             )
         # my_zoo.policy.os.system is a function, and one that a module imports from elsewhere
-        found = located(str(value))
+        found = locate(str(value))
         if not isinstance(found, type) or found.__module__.partition(".")[0] != package:
             return f"names {value!r}, which is no class of {package}"
         return None

@@ -10,7 +10,9 @@ VARIABLES = ("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # the libra
 SHORTEST_LINE = 8  # shorter lines of a damaged key are common words rather than secrets
 
 
-def masked(text: str, *secrets: str | None, environment: Mapping[str, str] = os.environ) -> str:
+def mask_secrets(
+    text: str, *secrets: str | None, environment: Mapping[str, str] = os.environ
+) -> str:
     """Replace secrets in a text by ``MASK``, also where they are quoted or escaped.
 
     Args:

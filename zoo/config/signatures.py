@@ -54,7 +54,7 @@ def moved_key(key: str) -> ZooError | None:
     return ZooError(f"{key} is {MOVED[key]} now, a key of the group optimizer; set that instead.")
 
 
-def located(target: str, *, where: str = "") -> Any:
+def locate(target: str, *, where: str = "") -> Any:
     """Return the class or function that a dotted path names.
 
     Args:
@@ -82,7 +82,7 @@ def check_recipe(target: str, *, where: str = "") -> None:
 
     Args:
         target: dotted path below ``recipes``.
-        where: as in ``located``.
+        where: as in ``locate``.
     """
     package = Path(__file__).resolve().parents[1]
     is_installed = (package / "conf").is_dir()  # a wheel has conf/ in the package
@@ -119,7 +119,7 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
         return  # a user's own line or file names it; see zoo.config.records for other files
     if str(target).startswith(OPTIMIZERS):
         # torch.optim.optimizer.defaultdict is a class that a module imports from elsewhere
-        found = located(target, where=where)
+        found = locate(target, where=where)
         if isinstance(found, type) and found.__module__.startswith(OPTIMIZERS):
             return
     if package not in OWN_PACKAGES:
@@ -131,7 +131,7 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
         raise ZooError(
             f"{key} is {target!r}; it must be the default or a function of a package of yours."
         )
-    found = located(target, where=where)
+    found = locate(target, where=where)
     # zoo.disk.files.os.system is a function that a module of the zoo imports from elsewhere
     if str(getattr(found, "__module__", "")).partition(".")[0] not in OWN_PACKAGES:
         raise ZooError(f"{key} is {target!r}, which does not belong to {package}.")
@@ -221,7 +221,7 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
             name: complete(value, item, where=f"{where}{name}.") for name, value in node.items()
         }
 
-    target = part or located(node[TARGET], where=where)
+    target = part or locate(node[TARGET], where=where)
     parameters = arguments(target)
     given = {
         name: complete(value, parameters.get(name), where=f"{where}{name}.")

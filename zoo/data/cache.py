@@ -40,7 +40,7 @@ def cache_root(cache: Path | None = None) -> Path:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Create a folder and lock it while the block runs; other processes wait for the lock.
 
     Raises ZooError if the folder is not writable, or if its file system cannot lock files.

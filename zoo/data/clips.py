@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.utterances import Line, spoken
+from zoo.data.utterances import Line, read_utterances
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.talks import Segment, Talk, Word
@@ -136,7 +136,7 @@ class Clips(Sampler):
         self.config = config
         self.excerpts, lines = _drawn(talks, language, config)
         self._voices = [line.voice for line in lines]
-        self._utterances = spoken(lines, cache=cache)
+        self._utterances = read_utterances(lines, cache=cache)
         self._seconds = self._utterances.samples / SAMPLE_RATE
 
     def __len__(self) -> int:

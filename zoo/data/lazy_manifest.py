@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from zoo.data import manifest
-from zoo.data.manifest_index import NAMES, Mark, array, indexed
-from zoo.data.views import moved
+from zoo.data.manifest_index import NAMES, Mark, array, find_index
+from zoo.data.views import move_segment
 from zoo.errors import ZooError
 from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.types import Seconds
@@ -56,7 +56,7 @@ class StoredSegments(LazySegments):
     def item(self, index: int) -> Segment:
         """Read and decode a segment."""
         segment = manifest.decode_segment(self._file.read(*self._places[index]))
-        return segment if np.isnan(self._begin) else moved(segment, self._begin)
+        return segment if np.isnan(self._begin) else move_segment(segment, self._begin)
 
 
 class StoredTalks(LazyTalks):
@@ -72,7 +72,7 @@ class StoredTalks(LazyTalks):
     """
 
     def __init__(self, path: Path, *, unaligned: str, mark: Mark) -> None:
-        folder, self.description = indexed(path, unaligned=unaligned, mark=mark)
+        folder, self.description = find_index(path, unaligned=unaligned, mark=mark)
         self._path = path
         self._manifest = Bytes(path)
         self._names = Bytes(folder / NAMES)

@@ -24,12 +24,12 @@ from typing import IO, Any
 import numpy as np
 
 from zoo.data import manifest
-from zoo.data.cache import cache_root, locked
+from zoo.data.cache import cache_root, lock_folder
 from zoo.data.fingerprint import talk_hash
 from zoo.data.views import Part, is_usable, part_of, parts
 from zoo.disk.files import atomic_folder, write_text
 from zoo.errors import ZooError
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.talks import Segment, Talk
 
 VERSION = 1
@@ -83,7 +83,7 @@ class Description:
     content_hash: str = ""
 
 
-def indexed(path: Path, *, unaligned: str, mark: Mark) -> tuple[Path, Description]:
+def find_index(path: Path, *, unaligned: str, mark: Mark) -> tuple[Path, Description]:
     """Return the folder of the index of a manifest and its description; write a missing one.
 
     Args:
@@ -102,7 +102,7 @@ def indexed(path: Path, *, unaligned: str, mark: Mark) -> tuple[Path, Descriptio
     fresh = Description(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
     found = _read(folder, fresh)
     if found is None:
-        with locked(folder.parent):
+        with lock_folder(folder.parent):
             found = _read(folder, fresh)
             if found is None:
                 with atomic_folder(folder) as unfinished:
@@ -156,7 +156,7 @@ class _Writer:
             total = sum(1 for _ in lines)
             lines.seek(0)
             title = f"Indexing {self._path.name}"
-            for number, line in enumerate(tracked(lines, total=total, title=title), start=1):
+            for number, line in enumerate(show_progress(lines, total=total, title=title), start=1):
                 talk = manifest.decode_line(line, path=self._path, number=number)
                 if talk.name in names:
                     raise ZooError(

@@ -129,7 +129,7 @@ class Codebook:
             ) from error
 
 
-def collapsed(units: Tensor) -> tuple[Tensor, Tensor]:
+def collapse_repetitions(units: Tensor) -> tuple[Tensor, Tensor]:
     """Return units (m,) without repetitions, and the duration of each unit in frames.
 
     ``repeat_interleave`` of both results returns ``units``.

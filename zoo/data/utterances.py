@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
+from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
 from zoo.data.minitalks.version import version_name
 from zoo.disk.files import atomic_file
 from zoo.espeak.speech import Speaker, in_parallel
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.talks import Word
 from zoo.types import Samples
 
@@ -82,7 +82,7 @@ class Utterances:
         return words, phonemes
 
 
-def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
+def read_utterances(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
     """Read the utterances of ``lines`` from the cache, or synthesise all of them.
 
     An interrupted synthesis starts again the next time, and damaged files are made again.
@@ -97,7 +97,7 @@ def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
     folder = cache_root(cache) / f"utterances-{_fingerprint(lines)}"
     files = [folder / INDEX, folder / SPEECH]
     if not all(map(is_intact, files)):
-        with locked(folder):
+        with lock_folder(folder):
             if not all(map(is_usable, files)):
                 _speak(lines, folder)
                 for file in files:
@@ -120,8 +120,8 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
         index_path.open("w", encoding="utf-8") as index,
         pcm_path.open("wb") as pcm,
     ):
-        spoken = in_parallel(_one, lines, workers=workers)
-        for samples, entry in tracked(spoken, total=len(lines), title="Making clips"):
+        clips = in_parallel(_one, lines, workers=workers)
+        for samples, entry in show_progress(clips, total=len(lines), title="Making clips"):
             pcm.write(samples.tobytes())
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
 

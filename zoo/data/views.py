@@ -88,12 +88,12 @@ def part_of(talk: Talk, part: Part) -> Talk:
         name=f"{talk.name}-{begin:.2f}s",
         offset=talk.offset + begin,
         duration=end - begin,
-        segments=tuple(moved(one, begin) for one in talk.segments[part.first : part.last]),
+        segments=tuple(move_segment(one, begin) for one in talk.segments[part.first : part.last]),
         labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
     )
 
 
-def moved(segment: Segment, begin: Seconds) -> Segment:
+def move_segment(segment: Segment, begin: Seconds) -> Segment:
     """Return a segment with times from ``begin`` on, rounded to milliseconds."""
     return replace(
         segment,

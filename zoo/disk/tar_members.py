@@ -93,7 +93,7 @@ def index_path(archive: Path) -> Path:
     return archive.with_name(archive.name + INDEX)
 
 
-def scanned(archive: Path) -> dict[str, tuple[int, int]]:
+def scan_headers(archive: Path) -> dict[str, tuple[int, int]]:
     """Return offset and size of the members of an archive by name, from its headers.
 
     Raises:
@@ -130,7 +130,7 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
             return {name: (int(offset), int(length)) for name, (offset, length) in found}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # no index, or none that can be used
-    return scanned(archive)
+    return scan_headers(archive)
 
 
 class _Window(io.RawIOBase):
@@ -182,5 +182,5 @@ def write_index(archive: Path, content: str) -> str:
         archive: path of the complete archive.
         content: hash of what it was made from.
     """
-    members = scanned(archive)
+    members = scan_headers(archive)
     return json.dumps({"content": content, "size": archive.stat().st_size, "members": members})

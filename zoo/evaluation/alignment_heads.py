@@ -27,7 +27,7 @@ from zoo.config import Config, build, machine, run_composed
 from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk
@@ -128,7 +128,7 @@ def report(cfg: Config) -> None:
 
     compared = comparable(system, backbone, talks)
     configured = backbone.alignment
-    measure = partial(measured, system, backbone, compared, batch_size=settings.batch_size)
+    measure = partial(measure_heads, system, backbone, compared, batch_size=settings.batch_size)
     own = measure(configured, title="Configured heads")
     each = measure(EveryHead(**options(configured)), title="Every head")
     best = sorted(each, key=lambda found: found.hits, reverse=True)
@@ -216,7 +216,7 @@ def options(alignment: AlignmentConfig) -> dict[str, Any]:
     }
 
 
-def measured(
+def measure_heads(
     system: StreamingSystem,
     backbone: HeadAlignment,
     compared: Sequence[Sentence],
@@ -246,8 +246,8 @@ def measured(
         compared[first : first + batch_size] for first in range(0, len(compared), batch_size)
     ]
     rows: list[Tensor] = []
-    for batch in tracked(batches, total=len(batches), title=title):
-        sessions = [forced(system, sentence) for sentence in batch]
+    for batch in show_progress(batches, total=len(batches), title=title):
+        sessions = [force_reference(system, sentence) for sentence in batch]
         requests = [Request(max_words=1)] * len(batch)
         needs = frozenset({Capability.ALIGNMENT})
         hypotheses = system.backbone.decode(sessions, requests, needs)
@@ -272,7 +272,7 @@ def measured(
     ]
 
 
-def forced(system: StreamingSystem, sentence: Sentence) -> Session:
+def force_reference(system: StreamingSystem, sentence: Sentence) -> Session:
     """Return a stream that has received a sentence and written its reference."""
     talk = sentence.talk
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)

@@ -18,7 +18,7 @@ from zoo.metrics.longform import resegmentation_name
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.signature import Score, signature
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
 from zoo.talks import Talk
@@ -69,7 +69,7 @@ def _no_source(talk: str) -> ZooError:
 
 def _shown(lines: Iterable[Record], total: int) -> Iterator[Record]:
     """Yield scored lines and show how many of them are done."""
-    return tracked(lines, total=total, title="COMET")
+    return show_progress(lines, total=total, title="COMET")
 
 
 @dataclass(frozen=True, slots=True)

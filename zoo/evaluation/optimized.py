@@ -60,7 +60,7 @@ def _sample(talk: Talk, target: Language) -> Instance:
     )
 
 
-def optimized(rows: Sequence[Row], metric: str | None) -> float | None:
+def optimized_score(rows: Sequence[Row], metric: str | None) -> float | None:
     """Return the score that a sweeper optimises: that of the last row of a system.
 
     Args:

@@ -17,7 +17,7 @@ from zoo.evaluation.segments import offline_segments, write_segment_files
 from zoo.evaluation.settings import Settings, resampling
 from zoo.evaluation.significance import with_significance
 from zoo.evaluation.talks import has_references
-from zoo.formats.speech import unloaded
+from zoo.formats.speech import without_samples
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet
 from zoo.results.files import report_streams, write_files
@@ -113,8 +113,8 @@ class ScoredRun:
             write_talks(self.folder, self._talks)
         if not is_offline:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
-            without_samples = [unloaded(instance) for instance in instances]
-            self.streams += report_streams(len(self.rows), without_samples, talks, segments)
+            silent = [without_samples(instance) for instance in instances]
+            self.streams += report_streams(len(self.rows), silent, talks, segments)
         self.rows.append(row)
         self._write_rows()
         return row

@@ -18,7 +18,7 @@ from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import speech_errors
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.synthesizers.cascade import Cascade
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE
@@ -66,7 +66,7 @@ def report(cfg: Config) -> str:
     synthesizer.load(system.backbone)
     if isinstance(synthesizer, nn.Module):
         synthesizer.eval().to(device)
-    waves = synthesised(synthesizer, texts, target)
+    waves = synthesise_texts(synthesizer, texts, target)
     models.load(device)
     recogniser = models.recognisers[target.code]
     transcripts = recogniser.transcribe(waves)
@@ -108,14 +108,14 @@ def speech_models(settings: Settings, target: Language) -> SpeechModels:
     return models
 
 
-def synthesised(synthesizer: Cascade, texts: Sequence[str], target: Language) -> list[Tensor]:
+def synthesise_texts(synthesizer: Cascade, texts: Sequence[str], target: Language) -> list[Tensor]:
     """Return the (samples,) speech of each text at 16 kHz."""
     batches = [texts[first : first + BATCH] for first in range(0, len(texts), BATCH)]
     spoken = (synthesizer.synthesize_texts(batch, target) for batch in batches)
     title = "Synthesising references"
     return [
         wave.float().cpu()
-        for batch in tracked(spoken, total=len(batches), title=title)
+        for batch in show_progress(spoken, total=len(batches), title=title)
         for wave in batch
     ]
 

@@ -148,7 +148,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
     )
 
 
-def unloaded(instance: Instance) -> Instance:
+def without_samples(instance: Instance) -> Instance:
     """The same stream with silence for its samples, which takes no memory."""
     silent = [
         replace(spoken, samples=spoken.samples.new_zeros(1).expand(spoken.samples.numel()))

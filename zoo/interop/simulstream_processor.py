@@ -93,10 +93,10 @@ class SimulstreamProcessor(ForeignSystem):
                 del stream.tokens[-deleted:]
             stream.tokens += output.new_tokens
         text = stream.part.tokens_to_string(stream.tokens).strip()
-        return rewritten(stream, text, words=self.target_language.unit == "word")
+        return rewrite_output(stream, text, words=self.target_language.unit == "word")
 
 
-def rewritten(stream: ForeignStream, text: str, *, words: bool) -> Action:
+def rewrite_output(stream: ForeignStream, text: str, *, words: bool) -> Action:
     """Return the output that turns the text of a stream into another text.
 
     Args:

@@ -185,7 +185,7 @@ class Joined:
         return F.linear(inputs, self.weight, self.bias)
 
 
-def joined(linears: Sequence[nn.Module]) -> Product:
+def join_linear(linears: Sequence[nn.Module]) -> Product:
     """Return one product for linear layers with the same input, outputs side by side.
 
     Layers with adapters, and weights that a training strategy keeps elsewhere, are applied one by

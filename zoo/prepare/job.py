@@ -18,7 +18,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.data.cache import locked
+from zoo.data.cache import lock_folder
 from zoo.data.corpora import Aligned, Corpus
 from zoo.disk.files import explained_full_disk
 from zoo.errors import ZooError, shorten_list
@@ -70,7 +70,7 @@ def prepare(cfg: Config) -> None:
     for stage in stages[settings.splits[0]]:
         stage.step.check()
     talks = {
-        split: checked(corpus.talks(split, limit=settings.talks), split, settings.targets)
+        split: check_split(corpus.talks(split, limit=settings.talks), split, settings.targets)
         for split in settings.splits
     }
 
@@ -184,7 +184,7 @@ def _part(cfg: Config, node: Config) -> Mapping[str, Any]:
     return values
 
 
-def checked(talks: Sequence[Talk], split: str, targets: Sequence[str] | None) -> list[Talk]:
+def check_split(talks: Sequence[Talk], split: str, targets: Sequence[str] | None) -> list[Talk]:
     """Return the talks of a split with some of their translations.
 
     Args:
@@ -260,7 +260,7 @@ def prepare_split(
             )
         logger.info("The last shard to end writes the result; others prepare %s.", still)
         return None
-    with locked(folder / WORK / split):
+    with lock_folder(folder / WORK / split):
         pipeline.run()
         return write_split(folder, split, pipeline.items(), tar_megabytes=settings.tar_megabytes)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from zoo.errors import ZooError
 from zoo.prepare.items import Item, new_item
 from zoo.prepare.steps.base import Step
-from zoo.prepare.store import Store, hashed, source_key
-from zoo.progress import tracked
+from zoo.prepare.store import Store, hash_value, source_key
+from zoo.progress import show_progress
 from zoo.talks import Talk
 
 if TYPE_CHECKING:
@@ -189,10 +189,10 @@ class Pipeline:
         made = [stage.step.name, dict(stage.settings)]
         if not stage.step.whole_corpus:
             sources = {part: self._source(place, part) for part in parts}
-            return {part: source and hashed([source, made]) for part, source in sources.items()}
+            return {part: source and hash_value([source, made]) for part, source in sources.items()}
         received = [self._source(place, part) for part in range(len(self.parts))]
-        whole = hashed(received) if all(received) else ""
-        return {part: whole and hashed([whole, made, part]) for part in parts}
+        whole = hash_value(received) if all(received) else ""
+        return {part: whole and hash_value([whole, made, part]) for part in parts}
 
     def _source(self, place: int, part: int) -> str:
         """Return a hash of what a stage receives; empty if it is not there."""
@@ -215,7 +215,7 @@ class Pipeline:
         else:
             futures = [pool.submit(_do, place, task) for task in tasks]
             work = (done.result() for done in as_completed(futures))
-        for _ in tracked(work, total=len(tasks), title=f"{self.title}: {step.name}"):
+        for _ in show_progress(work, total=len(tasks), title=f"{self.title}: {step.name}"):
             pass
 
     def _alone(self, step: Step, tasks: Sequence[Task]) -> Iterator[None]:
@@ -236,7 +236,7 @@ class Pipeline:
         parts = [self._task(place, part).items() for part in everything]
         after = iter(_after(step, [item for part in parts for item in part]))
         for number, part in enumerate(
-            tracked(parts, total=len(parts), title=f"{self.title}: {step.name}")
+            show_progress(parts, total=len(parts), title=f"{self.title}: {step.name}")
         ):
             items = [next(after) for _ in part]
             self.store.write(step.name, number, keys[number], items)

@@ -14,7 +14,7 @@ from zoo.disk.files import atomic_file, write_text
 from zoo.disk.parsing import parse_json
 from zoo.disk.tar_members import SUFFIX, index_path, last_change, open_stored, size_of, write_index
 from zoo.errors import ZooError
-from zoo.prepare.store import hashed, state_of
+from zoo.prepare.store import hash_value, state_of
 from zoo.talks import Talk
 
 MEGA = 10**6
@@ -45,7 +45,7 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
         states = [
             size_of(talk.file) if talk.file in copied else state_of(talk.file) for talk in part
         ]
-        content = hashed([lines, states])
+        content = hash_value([lines, states])
         if not _is_written(archive, content, copied):
             index_path(archive).unlink(missing_ok=True)  # of the archive before
             _write(archive, [talk.file for talk in part], [name for _, name in named], lines)

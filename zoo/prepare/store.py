@@ -85,7 +85,7 @@ class Store:
         path = self._path(step, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [encode(item, folder=self.folder) for item in items]
-        head = Head(key, hashed(lines), [item.problem for item in items if item.problem])
+        head = Head(key, hash_value(lines), [item.problem for item in items if item.problem])
         first = json.dumps(asdict(head), ensure_ascii=False)
         write_text(path, "".join(f"{line}\n" for line in (first, *lines)))
 
@@ -115,7 +115,7 @@ def parts_of(talks: Sequence[Talk], seconds: Seconds) -> list[list[Talk]]:
 def source_key(talks: Sequence[Talk], folder: Path) -> str:
     """Return the key of the talks of a corpus: their content, and size and time of their audio."""
     lines = [manifest.encode(talk, folder=folder) for talk in talks]
-    return hashed([lines, [state_of(talk.file) for talk in talks]])
+    return hash_value([lines, [state_of(talk.file) for talk in talks]])
 
 
 def states_of(settings: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def states_of(settings: Any) -> list[Any]:
     return [[os.path.relpath(file, path), state] for file in files if (state := state_of(file))]
 
 
-def hashed(value: Any) -> str:
+def hash_value(value: Any) -> str:
     """Return a SHA-256 of a value that JSON can describe."""
     text = json.dumps([VERSION, value], sort_keys=True)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

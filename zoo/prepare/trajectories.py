@@ -96,7 +96,7 @@ def report(cfg: Config, *, examples: int = 0) -> None:
     Console().print(table)
     for stream in streams[:examples]:
         print(f"\n{stream.talk}")
-        for time, text in written(stream, target):
+        for time, text in time_turns(stream, target):
             print(f"{time:6.2f} s  {text}")
 
 
@@ -180,7 +180,7 @@ def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> li
     ]
 
 
-def written(stream: Instance, target: Language) -> Iterator[tuple[Seconds, str]]:
+def time_turns(stream: Instance, target: Language) -> Iterator[tuple[Seconds, str]]:
     """Yield the time of each turn of a trajectory and the text so far."""
     for time in sorted(set(stream.delays)):
         count = sum(delay <= time for delay in stream.delays)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo.data.clips import ClipConfig
-from zoo.data.utterances import Line, spoken
+from zoo.data.utterances import Line, read_utterances
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.synthesizers.espeak import VOICES
@@ -37,7 +37,7 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
     pronounceable = [index for index, text in enumerate(texts) if any(map(str.isalnum, text))]
     if pronounceable:
         lines = [clean_line(texts[index], target) for index in pronounceable]
-        utterances = spoken(lines, cache=cache)
+        utterances = read_utterances(lines, cache=cache)
         for position, index in enumerate(pronounceable):
             waves[index] = torch.from_numpy(utterances.speech(position))
     return waves

@@ -12,7 +12,7 @@ from zoo.languages import Language
 from zoo.machine.devices import pending_work
 from zoo.streaming.session import Session
 from zoo.streaming.spool import SpeechSpool
-from zoo.streaming.stages import StageMeter, measured
+from zoo.streaming.stages import StageMeter, measure_stages
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -204,7 +204,7 @@ def advance(
     chunks = [next(stream.chunks) for stream in live]
     meter = StageMeter(time.perf_counter, pending_work())
     start = time.thread_time()
-    with measured(meter):
+    with measure_stages(meter):
         actions = system.step([stream.session for stream in live], chunks)
     cpu = time.thread_time() - start
     compute = sum(meter.seconds.values())

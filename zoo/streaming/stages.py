@@ -86,7 +86,7 @@ class stage(ContextDecorator):
 
 
 @contextmanager
-def measured(meter: StageMeter) -> Iterator[None]:
+def measure_stages(meter: StageMeter) -> Iterator[None]:
     """Measure the stages in the ``with`` block; time outside of all stages counts as ``other``."""
     token = _METER.set(meter)
     meter.enter(OTHER)

@@ -45,7 +45,7 @@ def log_row(tracker: Tracker, row: Row) -> None:
         row.prefix,
         {**row.scores, **stage_scores(row)},
         labels={"system": row.system, "knob": row.knob_label},
-        charted=charted(row) if row.kind == "system" else (),
+        charted=table_scores(row) if row.kind == "system" else (),
         axis=latency(row),
     )
 
@@ -102,7 +102,7 @@ def stage_scores(row: Row) -> dict[str, float]:
     return {STAGES_PREFIX + stage: value for stage, value in row.stages.items()}
 
 
-def charted(row: Row) -> list[str]:
+def table_scores(row: Row) -> list[str]:
     """Return the names of a row's scores that the printed table shows."""
     return [column.score for column in columns([row])]
 
@@ -187,7 +187,7 @@ def summary(rows: Sequence[Row]) -> dict[str, float | str]:
     values: dict[str, float | str] = {}
     for group in by_test_set([row for row in rows if row.kind == "system"]).values():
         best = max(group, key=lambda row: (not row.flags, quality(row)))
-        shown = {name: best.scores.get(name) for name in charted(best)}
+        shown = {name: best.scores.get(name) for name in table_scores(best)}
         values |= {
             f"{best.prefix}/{name}": value for name, value in shown.items() if value is not None
         }

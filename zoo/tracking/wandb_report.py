@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo.config.commands import run_script
-from zoo.config.secrets import masked
+from zoo.config.secrets import mask_secrets
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
 from zoo.results.names import COMET, COMPUTATION_AWARE, main_score
@@ -90,7 +90,7 @@ def create(project: str, entity: str | None, test_set: str, group: str | None) -
         report = layout(project, str(owner), test_set=test_set, group=group)
         report.save()
     except Exception as error:  # wandb's own errors, and any error of its HTTP library
-        lines = masked(str(error)).strip().splitlines()
+        lines = mask_secrets(str(error)).strip().splitlines()
         raise ZooError(
             f"W&B did not create the report: {lines[0] if lines else type(error).__name__}"
         ) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlparse
 
-from zoo.config.secrets import masked
+from zoo.config.secrets import mask_secrets
 from zoo.errors import check_choice
 from zoo.tracking.run import Run
 from zoo.types import Seconds
@@ -197,7 +197,7 @@ def start(
 
 def _reason(error: Exception) -> str:
     """Return the first line of an error's message without its full stop, or the error's type."""
-    lines = masked(str(error)).strip().splitlines()
+    lines = mask_secrets(str(error)).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 

@@ -79,7 +79,7 @@ class StepBatches(Dataset[TrainingBatch]):
         stage, step = self.curriculum.at(global_step)
         schedule = self.schedules[stage.name]
         index = self.rank * self.parts + part  # among the batches of all ranks in the step
-        batch = counted(
+        batch = collate_counted(
             self.objectives[stage.objective],
             schedule.examples(step, index),
             counts=schedule.counts(step, index),
@@ -88,7 +88,7 @@ class StepBatches(Dataset[TrainingBatch]):
         return batch
 
 
-def counted(
+def collate_counted(
     objective: Objective, examples: Sequence[Example], *, counts: bool = True
 ) -> TrainingBatch:
     """Collate examples and count them.

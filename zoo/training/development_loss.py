@@ -9,7 +9,7 @@ from torch import Tensor
 from zoo.backbones.objective import Objective
 from zoo.data.sampling import Sampler
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import counted
+from zoo.training.batches import collate_counted
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.schedule import one_pass
 from zoo.training.sharding import whole_parameters
@@ -105,7 +105,7 @@ class DevelopmentLoss:
             seed=[self._seed],
         )
         for kind, examples, counts in parts:
-            batch = counted(objective, examples, counts=counts)
+            batch = collate_counted(objective, examples, counts=counts)
             content = trainer.strategy.batch_to_device(batch.content, system.device)
             losses = objective.losses(system.backbone, content)
             totals, tokens = sums[kind]

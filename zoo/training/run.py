@@ -26,7 +26,7 @@ from zoo.training.settings import TrainingSettings
 from zoo.training.sharding import gather_for_export
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import batches_per_step, make_trainer, savers
-from zoo.training.writing import READ_ERRORS, damaged, read_file
+from zoo.training.writing import READ_ERRORS, damaged_checkpoint, read_file
 
 DEVELOPMENT = "development"  # folder of hypotheses of development talks in a run folder
 LAST = "last.ckpt"  # checkpoint from which a run is resumed
@@ -193,5 +193,5 @@ def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
         for file in path.rglob("*.pt"):
             read(file)
     except READ_ERRORS as error:
-        raise damaged(path) from error
+        raise damaged_checkpoint(path) from error
     return path

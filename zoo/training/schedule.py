@@ -34,7 +34,7 @@ class Limits:
         return count if self.examples is None else min(count, self.examples)
 
 
-def balanced(
+def balance_steps(
     examples: Pass, limits: Limits, *, parts: int, random: np.random.Generator
 ) -> list[list[np.ndarray]]:
     """Divide the examples of a pass among steps, and the examples of a step among batches.
@@ -90,7 +90,7 @@ def one_pass(
     for kind in range(len(sampler.kinds)):
         random = np.random.default_rng([*seed, kind + 1])
         examples = sampler.plan(kind, random)
-        for step in balanced(examples, limits, parts=parts, random=random):
+        for step in balance_steps(examples, limits, parts=parts, random=random):
             made: list[Example] = []
             for row in _rows(step, part):
                 own = np.random.default_rng([*seed, kind + 1, row + 1])
@@ -226,7 +226,7 @@ class Schedule:
             random = np.random.default_rng([*self._seed, kind + 1, progress.number + 1, 1])
             progress.sampler = self._sampler.window(progress.number)
             examples = progress.sampler.plan(kind, random)
-            steps = balanced(examples, self._limits, parts=self._parts, random=random)
+            steps = balance_steps(examples, self._limits, parts=self._parts, random=random)
             progress.steps = [[examples.places[part] for part in step] for step in steps]
             progress.seconds = float(examples.seconds.sum())
         return progress

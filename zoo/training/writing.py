@@ -53,7 +53,7 @@ class BackgroundWriter(CheckpointIO):
             storage_options: Not used.
         """
         self.finish()
-        self._unfinished = self._thread.submit(_write, copied(checkpoint), Path(path))
+        self._unfinished = self._thread.submit(_write, copy_checkpoint(checkpoint), Path(path))
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any = None, weights_only: bool | None = None
@@ -86,7 +86,7 @@ class BackgroundWriter(CheckpointIO):
     teardown = finish
 
 
-def copied(checkpoint: dict[str, Any]) -> dict[str, Any]:
+def copy_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
     """Return a checkpoint whose tensors are copies in main memory; tied weights remain tied."""
     copies: dict[tuple[Any, ...], Tensor] = {}
 
@@ -119,10 +119,10 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except READ_ERRORS as error:
-        raise damaged(path) from error
+        raise damaged_checkpoint(path) from error
     return content
 
 
-def damaged(path: Path) -> ZooError:
+def damaged_checkpoint(path: Path) -> ZooError:
     """Return the error for a checkpoint that cannot be read."""
     return ZooError(f"{path} is damaged; resume from another copy of it or start afresh.")

@@ -39,11 +39,13 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
         file = readable(path, folder)
         samples = audio.load(file)  # raises ZooError for audio that cannot be read
         seconds = samples.numel() / SAMPLE_RATE
-        talks.append(unreferenced(name, file, seconds, source_language))
+        talks.append(without_references(name, file, seconds, source_language))
     return talks
 
 
-def unreferenced(name: str, file: Path | None, duration: Seconds, source_language: str) -> Talk:
+def without_references(
+    name: str, file: Path | None, duration: Seconds, source_language: str
+) -> Talk:
     """Return a talk without references; it is one segment.
 
     Args:

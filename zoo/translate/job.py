@@ -30,7 +30,7 @@ from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
 from zoo.translate.display import Display
-from zoo.translate.inputs import find_talks, unreferenced
+from zoo.translate.inputs import find_talks, without_references
 from zoo.translate.live import check_speed
 from zoo.translate.microphone import SoundDevice
 from zoo.translate.output import Output
@@ -54,7 +54,7 @@ def translate(cfg: Config) -> None:
     with tempfile.TemporaryDirectory() as folder:
         talks, microphone = sources(cfg, Path(folder))
         problem = system.audio_problem(
-            talks or [unreferenced(MICROPHONE, None, DAY, cfg.source_language)]
+            talks or [without_references(MICROPHONE, None, DAY, cfg.source_language)]
         )
         if problem:
             raise ZooError(problem)

@@ -8,7 +8,7 @@ from zoo.errors import shorten_list
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.formats.simuleval import write_log
-from zoo.formats.speech import unloaded
+from zoo.formats.speech import without_samples
 from zoo.formats.subtitles import srt, vtt
 from zoo.report.page import write_report
 from zoo.results.files import report_streams, write_files
@@ -81,9 +81,9 @@ class Output:
             },
         )
         write_rows([row], self.folder / "results.json")
-        without_samples = [unloaded(instance) for instance in self.instances]
+        silent = [without_samples(instance) for instance in self.instances]
         assert scored.segments is not None
-        streams = list(report_streams(0, without_samples, self.talks, scored.segments))
+        streams = list(report_streams(0, silent, self.talks, scored.segments))
         names = shorten_list(talk.name for talk in self.talks)
         page = self.folder / PAGE
         write_report(page, rows=[row], streams=streams, title=f"SimulZoo: {names}", context=context)

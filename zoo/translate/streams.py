@@ -11,7 +11,7 @@ from zoo.streaming.sources import WARM_UP, beginning, source
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.translate.display import Display
-from zoo.translate.inputs import unreferenced
+from zoo.translate.inputs import without_references
 from zoo.translate.live import Speed, Stop, arriving
 from zoo.translate.microphone import Capture, Microphone
 from zoo.translate.output import Output
@@ -80,7 +80,7 @@ class Translation:
 
         def recorded(instance: Instance) -> Talk:
             audio.write(path, torch.cat(capture.recorded))
-            return unreferenced(MICROPHONE, path, instance.source_length, language)
+            return without_references(MICROPHONE, path, instance.source_length, language)
 
         self._display.begin(f"{MICROPHONE}, until Ctrl-C")
         self._run([Source(MICROPHONE, capture)], recorded)
@@ -108,7 +108,7 @@ class Translation:
         except KeyboardInterrupt:
             self.stop.requested = True
             if self._stream is not None and self._stream.times:
-                self._keep(emitted(self._stream, self._system), talk_of)
+                self._keep(interrupted_output(self._stream, self._system), talk_of)
 
     def _follow(self, stream: Stream) -> None:
         """Show the words of the newest chunk."""
@@ -123,7 +123,7 @@ class Translation:
             self._output.add(instance, talk_of(instance))
 
 
-def emitted(stream: Stream, system: StreamingSystem) -> Instance:
+def interrupted_output(stream: Stream, system: StreamingSystem) -> Instance:
     """Return the output so far of a stream that was interrupted.
 
     Output without a time was emitted while the interrupt arrived, and is left out.

@@ -11,11 +11,11 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
     end_ids,
-    explained,
     load_network,
     load_tokenizer,
+    loader_errors,
 )
-from zoo.backbones.common.text.prompt import formatted
+from zoo.backbones.common.text.prompt import fill_fields
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 
@@ -53,7 +53,7 @@ class CausalLM:
         dtype: str = "float32",
     ) -> None:
         check_numbers(OWNER, least=1, max_tokens=max_tokens, batch_size=batch_size)
-        filled = formatted(prompt, source="", target="", transcript="<transcript>")
+        filled = fill_fields(prompt, source="", target="", transcript="<transcript>")
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
                 f"{OWNER}.prompt must have {{transcript}} in it; it may have {{source}} and "
@@ -117,7 +117,7 @@ class CausalLM:
     def _opening(self, text: str, source: Language, target: Language) -> list[int]:
         """Return the token ids before the answer. Raises ZooError if the chat template fails."""
         content = self.prompt.format(source=source.name, target=target.name, transcript=text)
-        with explained(f"The chat template of {self.name} cannot be applied"):
+        with loader_errors(f"The chat template of {self.name} cannot be applied"):
             opening = self._tokenizer.apply_chat_template(
                 [{"role": "user", "content": content}],
                 add_generation_prompt=True,

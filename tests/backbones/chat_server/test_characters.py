@@ -39,4 +39,4 @@ def test_sentence_ends_are_marked_in_both_scripts() -> None:
 
 
 def test_white_space_is_a_single_space_and_incomplete_characters_are_dropped() -> None:
-    assert characters.cleaned("a\n\n b\tc\ufffd\ud800") == "a b c"
+    assert characters.clean_text("a\n\n b\tc\ufffd\ud800") == "a b c"

@@ -6,7 +6,7 @@ from torch import Tensor
 from transformers import WhisperFeatureExtractor
 
 from tests.fixtures.streams import white_noise
-from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, clamped
+from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, encoder_inputs
 from zoo.errors import ZooError
 
 SIZES = (1, 720, 51_317)
@@ -26,7 +26,7 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
 
 
 def features(spectrogram: TokenSpectrogram, wave: Tensor) -> Tensor:
-    return clamped(spectrogram.compute(spectrogram.open(), wave, 0))
+    return encoder_inputs(spectrogram.compute(spectrogram.open(), wave, 0))
 
 
 @pytest.mark.parametrize("samples", SIZES)
@@ -52,7 +52,7 @@ def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
     for end in range(5_120, 80_001, 5_120):
         kept = stream[begin:end]
         torch.testing.assert_close(
-            clamped(spectrogram.compute(cache, kept, begin)),
+            encoder_inputs(spectrogram.compute(cache, kept, begin)),
             features(spectrogram, kept),
             rtol=0,
             atol=ROUNDING,

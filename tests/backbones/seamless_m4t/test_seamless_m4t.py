@@ -11,7 +11,7 @@ from transformers import SeamlessM4TFeatureExtractor
 
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import Filterbank, stacked
+from zoo.backbones.common.audio.spectrogram import Filterbank, seamless_features
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
@@ -91,7 +91,7 @@ def test_half_a_pair_of_features_waits(samples: int) -> None:
     odd = samples != 16_000
     assert inputs["input_features"].shape[1] == int(inputs["attention_mask"].sum()) + odd
     spectrogram = Filterbank(80)
-    assert len(stacked(spectrogram.compute(spectrogram.open(), wave, 0), 2)) == 49
+    assert len(seamless_features(spectrogram.compute(spectrogram.open(), wave, 0), 2)) == 49
 
 
 def test_a_model_without_languages_or_with_another_adaptor_is_refused(

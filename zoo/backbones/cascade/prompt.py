@@ -9,7 +9,7 @@ from typing import Literal
 
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
+from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -46,7 +46,7 @@ class Template:
         Raises:
             ZooError: If ``instruction`` lacks {transcript} or contains an unknown name in braces.
         """
-        filled = formatted(self.instruction, **{name: f"<{name}>" for name in FIELDS})
+        filled = fill_fields(self.instruction, **{name: f"<{name}>" for name in FIELDS})
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
                 "The template's instruction must have {transcript} in it; it may have "
@@ -62,7 +62,7 @@ class Template:
     @property
     def tokens(self) -> list[str]:
         """All strings in angle brackets: the special tokens of a newly trained tokenizer."""
-        return bracketed([self.user, self.instruction, self.end, self.assistant])
+        return find_special_tokens([self.user, self.instruction, self.end, self.assistant])
 
 
 class Prompt(ChatPrompt):

@@ -14,7 +14,7 @@ from zoo.streaming.text import REPLACEMENT
 Words = Literal["jieba", "characters"]
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a text with single spaces for white space, and without incomplete characters."""
     whole = text.replace(REPLACEMENT, "").encode(errors="ignore").decode()
     return re.sub(r"\s+", " ", whole)

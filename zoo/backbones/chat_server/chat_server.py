@@ -15,7 +15,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone, is_empty
 from zoo.backbones.chat_server import characters
 from zoo.backbones.chat_server.access import check_url, check_variable, read_key
-from zoo.backbones.chat_server.characters import Words, cleaned, complete_words
+from zoo.backbones.chat_server.characters import Words, clean_text, complete_words
 from zoo.backbones.chat_server.client import Client, Completion, RefusedError
 from zoo.backbones.chat_server.prompt import AudioPart, Message, PrefixPlace, Prompt, Template
 from zoo.backbones.common.text.vocabulary import CLOSING
@@ -168,7 +168,7 @@ class ChatServer(Backbone):
             if names and self.served not in names:
                 raise ZooError(
                     f"The server {self.url} has no model {self.served!r}; choose one of: "
-                    f"{self.client.masked(', '.join(names))}."
+                    f"{self.client.mask_secrets(', '.join(names))}."
                 ) from error
             raise ZooError(
                 f"{error} A server that cannot continue an answer needs "
@@ -181,7 +181,7 @@ class ChatServer(Backbone):
         if self.model is not None:
             return self.model
         if len(names) != 1:
-            choices = self.client.masked(", ".join(names))
+            choices = self.client.mask_secrets(", ".join(names))
             listed = f"; choose one of: {choices}" if names else ""
             raise ZooError(
                 f"The server {self.url} lists {len(names)} models, so backbone.model must name "
@@ -248,7 +248,7 @@ class ChatServer(Backbone):
                 self.prompt.transcription(samples, session.target_language),
                 lambda text: text.endswith(separator),
             )
-            text = cleaned(completion.text.removesuffix(separator)).strip()
+            text = clean_text(completion.text.removesuffix(separator)).strip()
             state.span = span
             state.transcript = self._hypothesis(
                 "", text, completion, session.source_language, transcript=text
@@ -289,7 +289,7 @@ class ChatServer(Backbone):
 
         An answer to a quoted translation may lack the space before its first word.
         """
-        new = cleaned(text)
+        new = clean_text(text)
         if not prefix:
             return new.lstrip()
         if self.prompt.prefix_place == "answer" or target.unit == "char":

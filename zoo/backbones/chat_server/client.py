@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import httpx
 
-from zoo.config.secrets import masked
+from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
@@ -70,9 +70,9 @@ class Client:
         for library in ("httpx", "httpcore"):  # they log every request otherwise
             logging.getLogger(library).setLevel(logging.WARNING)
 
-    def masked(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         """Return a text without the key."""
-        return masked(text, self._key)
+        return mask_secrets(text, self._key)
 
     def models(self) -> list[str]:
         """Return the names of the models that the server lists; empty if it has no list.
@@ -111,7 +111,7 @@ class Client:
                 problem: Exception = error
                 reason = f"sent nothing for {self._http.timeout.read:g} s"
             except httpx.RequestError as error:
-                shown = _one_line(self.masked(str(error)))
+                shown = _one_line(self.mask_secrets(str(error)))
                 problem, reason = error, f"cannot be reached ({shown})"
             except _Busy as error:
                 problem, reason = error, f"fails ({error})"
@@ -121,7 +121,7 @@ class Client:
         raise ZooError(
             f"The server {self.url} {reason}, also after {self._retries} retries; start it, or "
             "correct backbone.url."
-        ) from (problem if self.masked(str(problem)) == str(problem) else None)
+        ) from (problem if self.mask_secrets(str(problem)) == str(problem) else None)
 
     def _list(self) -> Any:
         response = self._http.get(f"{self.url}/models")
@@ -175,7 +175,7 @@ class Client:
 
     def _shown(self, status: int, detail: str) -> str:
         """Return status and text of an error in one line, without the key."""
-        line = _one_line(self.masked(detail))
+        line = _one_line(self.mask_secrets(detail))
         return ": ".join(part for part in (str(status or ""), line) if part)
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.audio import files as audio
-from zoo.backbones.common.text.prompt import formatted
+from zoo.backbones.common.text.prompt import fill_fields
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import Samples
@@ -63,7 +63,7 @@ class Template:
             raise ZooError("The template needs a separator between transcript and translation.")
         for name, fields in FIELDS.items():
             text = getattr(self, name)
-            if formatted(text, **dict.fromkeys(fields, "")) is None:
+            if fill_fields(text, **dict.fromkeys(fields, "")) is None:
                 allowed = " and ".join(f"{{{field}}}" for field in fields)
                 raise ZooError(
                     f"backbone.template.{name} may have {allowed} in it and no other braces, not "

@@ -101,7 +101,7 @@ def _on_host(best: Tensor, scores: Tensor, marks: Tensor) -> list[list[float]]:
     return rows
 
 
-def accepted(
+def accept_drafts(
     drafts: Drafts,
     limits: Sequence[int],
     rules_of: Callable[[int, list[list[int]], Tensor], Rules],

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from zoo.backbones.common.pretrained.weights import (
-    exported,
+    export_weights,
     read_tensor,
     save_pretrained,
     save_tensors,
@@ -252,7 +252,7 @@ def save(
         lora: Configuration of the network's adapter. None if the network has no adapter.
         targets: Regular expression for the whole path of each adapted layer.
     """
-    weights = save_adapter(exported(network, dtype), folder, lora, targets)
+    weights = save_adapter(export_weights(network, dtype), folder, lora, targets)
     save_pretrained(network, folder, dtype, tensors=weights)
 
 

@@ -18,7 +18,7 @@ from zoo.backbones.common.continuation import (
     LateRows,
     Stop,
 )
-from zoo.backbones.common.greedy_search import GreedyText, accepted, greedy_search
+from zoo.backbones.common.greedy_search import GreedyText, accept_drafts, greedy_search
 from zoo.backbones.common.rules import RepetitionControls, Rules
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.stages import stage
@@ -124,7 +124,7 @@ def search(
                 never_first=[first[stream]] * rows,
             )
 
-        begun = accepted(drafts, limits, rules_of)
+        begun = accept_drafts(drafts, limits, rules_of)
 
     rules = Rules(
         controls,

@@ -20,7 +20,7 @@ from zoo.backbones.fbk_conformer.data_files import (
 )
 from zoo.backbones.fbk_conformer.network import NetworkConfig, write_config
 from zoo.backbones.fbk_conformer.released import read_checkpoint
-from zoo.backbones.fbk_conformer.weights import network_config, renamed
+from zoo.backbones.fbk_conformer.weights import network_config, rename_weights
 from zoo.config.commands import job_command, run_script
 from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError
@@ -65,7 +65,7 @@ def convert(
         statistics=read_statistics(files.statistics) if files.statistics else None,
         file=file,
     )
-    weights = renamed(tensors, network, file)
+    weights = rename_weights(tensors, network, file)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as new:
         save_tensors(weights, new / WEIGHTS)

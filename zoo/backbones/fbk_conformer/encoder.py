@@ -223,7 +223,7 @@ class RelativeAttention(nn.Module):
         positions = self._split(self.position(context.positions)[None])  # (1, heads, frames, size)
 
         by_position = (query + self.position_bias).transpose(1, 2) @ positions.transpose(2, 3)
-        bias = self.scale * shifted(by_position, context.shift)
+        bias = self.scale * relative_shift(by_position, context.shift)
         if context.visible is not None:
             bias = bias.masked_fill(~context.visible[:, None, None], -torch.inf)
         attended = F.scaled_dot_product_attention(
@@ -253,7 +253,7 @@ def sinusoids(frames: int, width: int) -> Tensor:
 
 
 def shift_index(lengths: Tensor, frames: int) -> Tensor:
-    """Return the places that ``shifted`` gathers its scores from.
+    """Return the places that ``relative_shift`` gathers its scores from.
 
     Transformer-XL's shift puts a column of zeros before the scores of a stream, (n, n + 1), reads
     them as n + 1 rows of n scores, and drops the first row. In a batch, each stream is shifted by
@@ -276,7 +276,7 @@ def shift_index(lengths: Tensor, frames: int) -> Tensor:
     return torch.where(within, index, 0).flatten(1)
 
 
-def shifted(scores: Tensor, index: Tensor) -> Tensor:
+def relative_shift(scores: Tensor, index: Tensor) -> Tensor:
     """Apply Transformer-XL's shift.
 
     Args:

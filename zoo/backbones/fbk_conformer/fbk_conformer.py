@@ -11,11 +11,11 @@ from torch import Tensor
 from transformers import Speech2TextTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
+from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, speech_to_text_features
 from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
-from zoo.backbones.common.pretrained.weights import load_weights, uninitialised
+from zoo.backbones.common.pretrained.weights import load_weights, without_initial_values
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.fbk_conformer.network import END, PADDING, random_network, read_config
@@ -84,7 +84,7 @@ class FBKConformer(EncoderDecoder):
         self.never_first = [END]
         self.spectrogram = Filterbank(config.encoder.bins)
         self.statistics = config.statistics
-        with uninitialised():
+        with without_initial_values():
             self.encoder, self.decoder = random_network(config)
         self.to(self.dtype)
         load_weights(self, folder)
@@ -127,6 +127,6 @@ class FBKConformer(EncoderDecoder):
     def _normalised(self, features: Tensor) -> Tensor:
         """Normalise features (n, bins), over the training data or over the kept audio."""
         if self.statistics is None:
-            return standardised(features, mean=True, deviation=True)
+            return speech_to_text_features(features, mean=True, deviation=True)
         mean = features.new_tensor(self.statistics.mean)
         return (features - mean) / features.new_tensor(self.statistics.deviation)

@@ -115,7 +115,9 @@ def network_config(
     )
 
 
-def renamed(tensors: Mapping[str, Tensor], config: NetworkConfig, file: Path) -> dict[str, Tensor]:
+def rename_weights(
+    tensors: Mapping[str, Tensor], config: NetworkConfig, file: Path
+) -> dict[str, Tensor]:
     """Return the weights by their names in this repository.
 
     Args:

@@ -26,7 +26,7 @@ from zoo.backbones.phi4_multimodal.network import (
     published_network,
     random_network,
 )
-from zoo.backbones.phi4_multimodal.weights import NOUN, published
+from zoo.backbones.phi4_multimodal.weights import NOUN, find_published
 from zoo.errors import ZooError
 from zoo.types import Samples
 
@@ -91,7 +91,7 @@ class Phi4Multimodal(ChainOfThought):
         """Load published weights if ``name`` is set; otherwise initialise a network randomly."""
         if self.name is not None:
             return published_network(
-                published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora
+                find_published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora
             )
         network = random_network(
             self.config, prompt, embedding_std=self.embedding_std, dtype=self.dtype

@@ -128,7 +128,7 @@ class Published:
         return name
 
 
-def published(name: str) -> Published:
+def find_published(name: str) -> Published:
     """Find the files of a published model and read its configuration.
 
     Args:
@@ -149,7 +149,9 @@ def published(name: str) -> Published:
     adapter = _adapter(folder, name, settings, files)
     try:
         config = (
-            Phi4MultimodalConfig.from_dict(settings) if kind == KINDS[0] else converted(settings)
+            Phi4MultimodalConfig.from_dict(settings)
+            if kind == KINDS[0]
+            else convert_config(settings)
         )
     except (KeyError, TypeError, AttributeError, ValueError, StrictDataclassError) as error:
         raise ZooError(
@@ -163,7 +165,7 @@ def published(name: str) -> Published:
     return Published(name, config, kind == KINDS[1], files, adapter, generation)
 
 
-def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
+def convert_config(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
     """Convert the content of an original ``config.json`` to a Transformers configuration.
 
     Raises:

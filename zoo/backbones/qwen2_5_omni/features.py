@@ -23,7 +23,7 @@ class TokenSpectrogram(CentredSpectrogram):
     """Whisper's spectrogram, padded with silence to whole tokens of 40 ms.
 
     Two more frames follow the last token. Their windows may cover the end of the audio. The two
-    frames contribute to the maximum in ``clamped`` and are then removed.
+    frames contribute to the maximum in ``encoder_inputs`` and are then removed.
     """
 
     def __init__(self, bins: int) -> None:
@@ -61,7 +61,7 @@ class TokenSpectrogram(CentredSpectrogram):
         return F.pad(frames, (0, 0, 0, padded_length - frames.shape[0]), value=self.SILENT)
 
 
-def clamped(frames: Tensor) -> Tensor:
+def encoder_inputs(frames: Tensor) -> Tensor:
     """Clamp and scale frames (4 n + 2, bins) of ``TokenSpectrogram`` to encoder input (4 n, bins).
 
     Log energies are clamped to at least the maximum minus 8. A loud sound therefore changes earlier

@@ -17,7 +17,12 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThough
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
 from zoo.backbones.qwen2_5_omni import encoder
-from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
+from zoo.backbones.qwen2_5_omni.features import (
+    FRAMES_PER_TOKEN,
+    TOKEN,
+    TokenSpectrogram,
+    encoder_inputs,
+)
 from zoo.backbones.qwen2_5_omni.network import (
     TARGETS,
     audio_part,
@@ -152,8 +157,8 @@ class Qwen25Omni(ChainOfThought):
 
     @staticmethod
     def prepared(frames: Tensor) -> Tensor:
-        """Convert frames (4 n + 2, bins) to encoder input (4 n, bins), see ``clamped``."""
-        return clamped(frames)
+        """Convert frames (4 n + 2, bins) to encoder input (4 n, bins), see ``encoder_inputs``."""
+        return encoder_inputs(frames)
 
     @staticmethod
     def embeddings(features: int) -> int:

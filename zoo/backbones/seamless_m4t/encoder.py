@@ -16,7 +16,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.rnn import pad_sequence
 from transformers import SeamlessM4TFeatureExtractor
 
-from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank, Spectrogram, stacked
+from zoo.backbones.common.audio.spectrogram import (
+    HOP,
+    WINDOW,
+    Filterbank,
+    Spectrogram,
+    seamless_features,
+)
 from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
@@ -102,7 +108,7 @@ def encode_waves(
         frames = spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
         features = frames.new_zeros(0, STRIDE * frames.shape[1])
         if len(frames) >= STRIDE:
-            features = stacked(frames, STRIDE)  # (F, 2 x bins)
+            features = seamless_features(frames, STRIDE)  # (F, 2 x bins)
         inputs.append(features.to(weight))
 
     return encode_non_empty(
@@ -149,7 +155,7 @@ def training_features(spectrogram: Spectrogram, samples: Tensor, stride: int) ->
     frames = spectrogram.compute(spectrogram.open(), samples, 0)
     if len(frames) < stride:
         return frames.new_zeros(1, stride * spectrogram.filters.shape[1])
-    return stacked(frames, stride)
+    return seamless_features(frames, stride)
 
 
 def encode_frames(

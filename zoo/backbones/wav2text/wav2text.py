@@ -165,7 +165,7 @@ class Wav2Text(EncoderDecoder):
         self.tokenizer = load_tokenizer(str(self.folder))
         self.source_words = SourceWords.read(self.folder)
         self.end = self.tokenizer.eos_token_id
-        with weights.uninitialised(self.checkpoint is not None):
+        with weights.without_initial_values(self.checkpoint is not None):
             self.encoder = StreamingEncoder(self.encoder_config)
             self.decoder = self._decoder()
             self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.width)

@@ -15,14 +15,14 @@ import torch
 from zoo.audio import files as audio
 from zoo.config.commands import run_script
 from zoo.data import manifest
-from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
+from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.version import version_name
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, check_choice
 from zoo.espeak.speech import Speaker, in_parallel
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.talks import Talk
 
 MAX_WORKERS = 8
@@ -63,7 +63,7 @@ def _build(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
         if all(is_intact(talk.file) for talk in found):
             return found
 
-    with locked(folder):
+    with lock_folder(folder):
         talk_plans = plans(split, talks=talks)
         missing = [plan for plan in talk_plans if not all(map(is_usable, _paths(plan, folder)))]
         if missing:
@@ -85,7 +85,7 @@ def _synthesise(talk_plans: Sequence[TalkPlan], folder: Path) -> None:
     workers = min(MAX_WORKERS, os.cpu_count() or 1, len(talk_plans))
     results = in_parallel(partial(_synthesise_talk, folder), talk_plans, workers=workers)
     title = f"Synthesising minitalks {folder.name}"
-    for _ in tracked(results, total=len(talk_plans), title=title):
+    for _ in show_progress(results, total=len(talk_plans), title=title):
         pass
 
 

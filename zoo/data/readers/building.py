@@ -14,7 +14,7 @@ from pathlib import Path
 
 from zoo.audio import files as audio
 from zoo.data.readers.entries import Entry, Recording, one_spaced
-from zoo.data.readers.films import decoded
+from zoo.data.readers.films import streamable_file
 from zoo.errors import ZooError
 from zoo.talks import Segment, Talk, Target, of_one_name
 from zoo.types import Seconds
@@ -84,7 +84,7 @@ def _decoded(one: Recording) -> Recording:
     if not one.audio.is_file():
         raise ZooError(f"{one.where}: audio file {one.audio} does not exist.")
     try:
-        return replace(one, audio=decoded(one.audio))
+        return replace(one, audio=streamable_file(one.audio))
     except ZooError as error:
         raise ZooError(f"{one.where}: {error}") from error
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from zoo.audio.ffmpeg import readable
-from zoo.data.cache import cache_root, is_usable, locked, seal
+from zoo.data.cache import cache_root, is_usable, lock_folder, seal
 from zoo.data.readers.entries import FILMS
 from zoo.disk.files import atomic_file
 
 
-def decoded(path: Path) -> Path:
+def streamable_file(path: Path) -> Path:
     """Return a file with the samples of ``path`` that can be streamed: ``path`` itself or a copy.
 
     A copy is made once; another size or time of the file makes another copy.
@@ -29,7 +29,7 @@ def decoded(path: Path) -> Path:
     key = hashlib.sha256(described.encode(errors="surrogateescape")).hexdigest()[:12]
     folder = cache_root() / f"decoded-{key}"
     copy = folder / f"{path.stem}.wav"
-    with locked(folder):
+    with lock_folder(folder):
         if not is_usable(copy):
             with TemporaryDirectory() as temporary:
                 found = readable(path, Path(temporary))

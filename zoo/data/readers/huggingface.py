@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.data.cache import cache_root, locked
+from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Entry, Recording, required
 from zoo.disk.files import sha256, write_bytes
@@ -169,7 +169,7 @@ def _audio(value: object, *, where: str) -> tuple[Path, str]:
     digest = hashlib.sha256(content).hexdigest()
     file = folder / f"{digest[:32]}{Path(name).suffix}"
     if not file.is_file() or sha256(file) != digest:
-        with locked(folder):
+        with lock_folder(folder):
             write_bytes(file, content)
     return file, name
 

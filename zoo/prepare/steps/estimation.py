@@ -10,7 +10,7 @@ from zoo.errors import ZooError
 from zoo.metrics.comet.scorer import Comet, Text
 from zoo.prepare.items import Item, Notes
 from zoo.prepare.steps.recognition import WER
-from zoo.progress import tracked
+from zoo.progress import show_progress
 
 if TYPE_CHECKING:
     import torch
@@ -104,4 +104,4 @@ def _text(item: Item, place: int, code: str) -> Text:
 
 def _shown(title: str, lines: Iterable[dict[str, Any]], total: int) -> Iterable[dict[str, Any]]:
     """Return scored lines with a progress bar."""
-    return tracked(lines, total=total, title=title)
+    return show_progress(lines, total=total, title=title)

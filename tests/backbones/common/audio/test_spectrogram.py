@@ -18,9 +18,9 @@ from zoo.backbones.common.audio.spectrogram import (
     Filterbank,
     PaddedSpectrogram,
     Spectrogram,
-    limited,
-    stacked,
-    standardised,
+    seamless_features,
+    speech_to_text_features,
+    whisper_features,
 )
 
 SPAN = 30 * 16_000
@@ -49,10 +49,10 @@ def test_a_filterbank_is_that_of_the_feature_extractors(samples: int) -> None:
         seamless["attention_mask"].sum()
     )  # an odd number of frames ends in half a pair, which is masked
     torch.testing.assert_close(
-        stacked(frames, 2), seamless["input_features"][0][:real], rtol=0, atol=1e-4
+        seamless_features(frames, 2), seamless["input_features"][0][:real], rtol=0, atol=1e-4
     )
     plain = Speech2TextFeatureExtractor()(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
-    normal = standardised(frames, mean=True, deviation=True)
+    normal = speech_to_text_features(frames, mean=True, deviation=True)
     torch.testing.assert_close(normal, plain["input_features"][0], rtol=0, atol=1e-4)
 
 
@@ -74,7 +74,7 @@ def test_normalisation_is_as_configured(mean: bool, deviation: bool) -> None:
     expected = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")["input_features"][
         0
     ]
-    found = standardised(whole(Filterbank(80), wave), mean=mean, deviation=deviation)
+    found = speech_to_text_features(whole(Filterbank(80), wave), mean=mean, deviation=deviation)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
 
 
@@ -88,7 +88,7 @@ def test_a_centred_spectrogram_is_that_of_whispers_feature_extractor(
     expected = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")["input_features"][
         0
     ].T
-    found = limited(whole(CentredSpectrogram(bins, SPAN), wave), 3000)
+    found = whisper_features(whole(CentredSpectrogram(bins, SPAN), wave), 3000)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
@@ -159,10 +159,11 @@ def test_silence_is_a_number() -> None:
     silence = torch.zeros(16_000)
     frames = whole(Filterbank(80), silence)
     for normal, shape in (
-        (standardised(frames, mean=True, deviation=True), (98, 80)),
-        (stacked(frames, 2), (49, 160)),
+        (speech_to_text_features(frames, mean=True, deviation=True), (98, 80)),
+        (seamless_features(frames, 2), (49, 160)),
     ):
         torch.testing.assert_close(normal, torch.zeros(shape), rtol=0, atol=1e-6)
     assert torch.equal(
-        limited(whole(CentredSpectrogram(80, SPAN), silence), 3000), torch.full((3000, 80), -1.5)
+        whisper_features(whole(CentredSpectrogram(80, SPAN), silence), 3000),
+        torch.full((3000, 80), -1.5),
     )

@@ -91,12 +91,12 @@ def test_networks_without_initial_values_draw_no_random_numbers(
     net, _, second = pair
     torch.manual_seed(2)
     before = torch.get_rng_state()
-    with weights.uninitialised():
+    with weights.without_initial_values():
         read = nn.ModuleDict({"encoder": nn.Linear(3, 4), "decoder": nn.Linear(4, 2)})
     assert torch.equal(torch.get_rng_state(), before)
     weights.load_weights(read, second)
     assert torch.equal(read["decoder"].weight, net.decoder.weight)
-    with weights.uninitialised(skipped=False):
+    with weights.without_initial_values(skipped=False):
         nn.Linear(3, 4)
     assert not torch.equal(torch.get_rng_state(), before)
 

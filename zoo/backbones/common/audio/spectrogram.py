@@ -250,7 +250,7 @@ def _slaney_filters(bins: int, points: int) -> Tensor:
     )
 
 
-def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
+def speech_to_text_features(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
     """Normalise a spectrogram over the utterance, as Speech2Text does.
 
     A bin that is constant over time, as in digital silence, becomes 0. Transformers divides 0 by 0
@@ -274,7 +274,7 @@ def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
     return ((precise - centre) / spread).float()
 
 
-def stacked(frames: Tensor, stride: int) -> Tensor:
+def seamless_features(frames: Tensor, stride: int) -> Tensor:
     """Normalise a spectrogram over the utterance and stack frames, as SeamlessM4T does.
 
     Args:
@@ -290,7 +290,7 @@ def stacked(frames: Tensor, stride: int) -> Tensor:
     return normalised[: num_stacks * stride].reshape(num_stacks, -1).float()
 
 
-def limited(frames: Tensor, size: int) -> Tensor:
+def whisper_features(frames: Tensor, size: int) -> Tensor:
     """Pad or cut a spectrogram to ``size`` frames and scale it, as Whisper does.
 
     Log energies more than 8 below the maximum are raised to 8 below the maximum.

@@ -67,7 +67,7 @@ def empty_cache(decoder: PreTrainedModel) -> Tensor:
     return torch.zeros(shape, dtype=decoder.model.dtype, device=decoder.model.device)
 
 
-def batched(
+def combine_caches(
     texts: Sequence[CachedText],
     new: int,
     *,
@@ -141,7 +141,7 @@ class CausalBranches(Branches):
         lengths = [len(prompt) for prompt in prompts]
         new = max(lengths)
         drafted = max(len(draft) for draft in drafts) if drafts else 0
-        cache = batched(texts, new + drafted, decoder=decoder, steps=steps)
+        cache = combine_caches(texts, new + drafted, decoder=decoder, steps=steps)
         self._steps = steps if steps is not None and steps.holds(cache) else None
         super().__init__(
             cache,

@@ -23,10 +23,10 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from zoo.backbones.common.pretrained.loading import (
-    explained,
     from_config,
     load_network,
     load_part,
+    loader_errors,
 )
 from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.errors import ZooError
@@ -174,7 +174,7 @@ def build_decoder(
     else:
         config = decoder_config(model, vocabulary=vocabulary)
         fills = no_init_weights() if empty else nullcontext()
-        with explained("No decoder could be created"), fills:
+        with loader_errors("No decoder could be created"), fills:
             decoder = from_config(
                 AutoModelForCausalLM, config, dtype, attn_implementation=ATTENTION
             )

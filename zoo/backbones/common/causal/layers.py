@@ -24,7 +24,7 @@ from zoo.machine.weight_layout import (
     arrange_linear,
     can_pack,
     fits,
-    joined,
+    join_linear,
     weight_state,
 )
 
@@ -157,7 +157,7 @@ class FastLayer:
 
     def _joined(self, linears: Sequence[nn.Module], packed: bool) -> Product:
         """Return one product for linear layers, in a packed copy if wanted and possible."""
-        product = joined(linears)
+        product = join_linear(linears)
         if not packed or not isinstance(product, Joined) or not can_pack(product.weight):
             return product
         self.packed += linears

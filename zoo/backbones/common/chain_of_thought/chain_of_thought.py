@@ -26,7 +26,7 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
+from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, encoder_inputs
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
@@ -335,7 +335,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         Returns:
             Hidden states (batch, T, hidden) of the last layer and of a middle layer.
         """
-        features = analysed(self.spectrogram, self.prepared, samples)
+        features = encoder_inputs(self.spectrogram, self.prepared, samples)
         last, middle = self._encode_batch([frames.to(samples.device) for frames in features])
         return torch.stack(last), torch.stack(middle)
 

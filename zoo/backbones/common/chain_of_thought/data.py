@@ -49,7 +49,9 @@ class Collator:
 
     def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ChainOfThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token."""
-        features = analysed(self.spectrogram, self.prepared, [piece.samples() for piece in pieces])
+        features = encoder_inputs(
+            self.spectrogram, self.prepared, [piece.samples() for piece in pieces]
+        )
 
         input_ids = []
         labels = []
@@ -70,7 +72,7 @@ class Collator:
         )
 
 
-def analysed(
+def encoder_inputs(
     spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Iterable[Tensor]
 ) -> list[Tensor]:
     """Compute the encoder input (F, bins) of each wave.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
+from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -52,7 +52,7 @@ class Template:
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
         for instruction in (self.instruction, self.direct):
-            if formatted(instruction, target="") is None:
+            if fill_fields(instruction, target="") is None:
                 raise ZooError(
                     "The template's instruction may have {target} in it and no other braces, not "
                     f"{instruction!r}."
@@ -61,7 +61,9 @@ class Template:
     @property
     def tokens(self) -> list[str]:
         """Strings in angle brackets outside the instruction: special tokens of a new tokenizer."""
-        return bracketed([self.user, self.audio, self.end, self.assistant, self.separator])
+        return find_special_tokens(
+            [self.user, self.audio, self.end, self.assistant, self.separator]
+        )
 
 
 class Prompt(ChatPrompt):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import LayerCache
 from zoo.backbones.common.teacher_forcing import at_least_float32
-from zoo.machine.weight_layout import Joined, Product, joined
+from zoo.machine.weight_layout import Joined, Product, join_linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class DecoderLayer:
         device = own.q_proj.weight.device
         self.recorded = None if chosen is None else torch.tensor(chosen, device=device)
         self.self_norm = normalisation(getattr(layer, family.self_norm))
-        self.qkv = joined([own.q_proj, own.k_proj, own.v_proj])
+        self.qkv = join_linear([own.q_proj, own.k_proj, own.v_proj])
         self.self_scale = own.scaling
         self.self_output = product(getattr(own, family.output))
         self.cross_norm = normalisation(getattr(layer, family.cross_norm))

@@ -20,7 +20,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import validate_repo_id
 
 from zoo.backbones.common.pretrained import settings
-from zoo.config.secrets import masked
+from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
 
 NEWEST = "main"  # revision of a name without one
@@ -103,7 +103,7 @@ def check(noun: str, name: str) -> None:
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
     except Exception as error:  # types depend on the HTTP library of the hub's client
-        raise _unreachable(noun, name, masked(str(error)) or type(error).__name__) from error
+        raise _unreachable(noun, name, mask_secrets(str(error)) or type(error).__name__) from error
 
 
 def checked(name: str) -> Source:

@@ -23,7 +23,7 @@ from transformers.utils import logging
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
-from zoo.config.secrets import masked
+from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
 
@@ -42,7 +42,7 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         ZooError: If there is no readable config.json, or its model type is not in ``wanted``.
     """
     hub.check(noun, name)
-    with explained(f"There is no {noun} in {name}"):
+    with loader_errors(f"There is no {noun} in {name}"):
         settings = read_config(name)
     found = settings.get("model_type")
     if found not in wanted:
@@ -57,7 +57,7 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
 
 
 @contextmanager
-def explained(problem: str) -> Iterator[None]:
+def loader_errors(problem: str) -> Iterator[None]:
     """Turn any error in the block into a ZooError: loaders raise errors of many kinds.
 
     Args:
@@ -182,7 +182,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
     Raises:
         ZooError: If weights are missing or damaged, or have another shape than the network.
     """
-    with explained(f"The weights of {name} cannot be loaded"), quiet():
+    with loader_errors(f"The weights of {name} cannot be loaded"), quiet():
         if is_empty():
             return _empty_network(network, name, dtype, **options)
         if reads_shapes():
@@ -236,7 +236,7 @@ def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
     Raises:
         ZooError: If ``load`` fails.
     """
-    with explained(f"{name} has no {noun} that could be loaded"):
+    with loader_errors(f"{name} has no {noun} that could be loaded"):
         return from_pretrained(load, name)
 
 
@@ -351,5 +351,5 @@ def unpad_batch(padded: Tensor, sequences: Sequence[Tensor]) -> list[Tensor]:
 
 def _first_sentence(error: BaseException) -> str:
     """Return the first sentence of the first line of an error message."""
-    lines = masked(str(error)).strip().splitlines() or [type(error).__name__]
+    lines = mask_secrets(str(error)).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".:") + "."

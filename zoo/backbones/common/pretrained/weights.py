@@ -32,7 +32,7 @@ WEIGHTS = "model.safetensors"
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
 
 
-def tied(module: nn.Module) -> set[str]:
+def tied_names(module: nn.Module) -> set[str]:
     """Return the names in the state dict whose tensor shares the storage of an earlier name."""
     seen: dict[int, str] = {}
     return {
@@ -42,7 +42,7 @@ def tied(module: nn.Module) -> set[str]:
     }
 
 
-def exported(module: nn.Module, dtype: torch.dtype | None) -> dict[str, Tensor]:
+def export_weights(module: nn.Module, dtype: torch.dtype | None) -> dict[str, Tensor]:
     """Return the state dict in the form in which checkpoints store weights.
 
     Buffers keep their dtype, because rounded rotary frequencies would shift late positions by
@@ -53,7 +53,7 @@ def exported(module: nn.Module, dtype: torch.dtype | None) -> dict[str, Tensor]:
         dtype: Dtype of the parameters. None keeps the dtype of each parameter.
     """
     parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
-    repeated = tied(module)
+    repeated = tied_names(module)
     return {
         name: tensor.detach().to((dtype if name in parameters else None) or tensor.dtype)
         for name, tensor in module.state_dict().items()
@@ -70,7 +70,7 @@ def save_weights(module: nn.Module, folder: Path, dtype: torch.dtype | None = No
         dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    save_tensors(exported(module, dtype), folder / WEIGHTS)
+    save_tensors(export_weights(module, dtype), folder / WEIGHTS)
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -95,7 +95,7 @@ def save_pretrained(
         dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
         tensors: Weights by name. None writes the state dict of ``network``.
     """
-    state = exported(network, dtype) if tensors is None else dict(tensors)
+    state = export_weights(network, dtype) if tensors is None else dict(tensors)
     network.save_pretrained(folder, state_dict=state)
     if dtype is not None:  # Transformers writes the dtype of the network in memory
         path = folder / "config.json"
@@ -137,7 +137,7 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
 
 
 @contextmanager
-def uninitialised(skipped: bool = True) -> Iterator[None]:
+def without_initial_values(skipped: bool = True) -> Iterator[None]:
     """Create networks without initial values, because ``load_weights`` follows.
 
     Values that are never written take no main memory. A network that is created in float32 and then
@@ -163,7 +163,7 @@ def load_weights(module: nn.Module, folder: Path) -> None:
         return
     files = checkpoint_files(folder)
     own = module.state_dict()
-    wrong = (own.keys() - tied(module) - files.keys()) | (files.keys() - own.keys())
+    wrong = (own.keys() - tied_names(module) - files.keys()) | (files.keys() - own.keys())
     if wrong:
         raise ZooError(
             f"Checkpoint {str(folder)!r} does not fit the network: {shorten_list(sorted(wrong))}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
+from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
@@ -45,9 +45,9 @@ class Template:
 
     def __post_init__(self) -> None:
         """Raises ZooError for unknown fields in braces."""
-        latency = formatted(self.latency, multiplier=1)
+        latency = fill_fields(self.latency, multiplier=1)
         names = {"source": "", "target": "", "multiplier": 1, "latency": latency}
-        if latency is None or formatted(self.instruction, **names) is None:
+        if latency is None or fill_fields(self.instruction, **names) is None:
             raise ZooError(
                 "The template's instruction may have {source}, {target}, {multiplier} and "
                 "{latency} in it and no other braces, its latency {multiplier} alone; not "
@@ -85,7 +85,9 @@ class Template:
             most: Largest latency multiplier m; latency tokens for m = 1 to ``most`` are included.
         """
         filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
-        return bracketed([*filled, self.user, self.assistant, self.end_of_turn, self.speech])
+        return find_special_tokens(
+            [*filled, self.user, self.assistant, self.end_of_turn, self.speech]
+        )
 
 
 LEAN = Template(

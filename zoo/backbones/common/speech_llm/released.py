@@ -37,7 +37,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
 from zoo.config.commands import job_command, run_script
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, shorten_list
-from zoo.progress import tracked
+from zoo.progress import show_progress
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
 SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
@@ -299,7 +299,7 @@ def _write(
     try:
         with atomic_file(path) as part, part.open("wb") as out:
             out.write(len(text).to_bytes(8, "little") + text)
-            for name, tensor in tracked(
+            for name, tensor in show_progress(
                 tensors.items(), total=len(tensors), title=f"Writing {path}"
             ):
                 ours = half_split(tensor, heads) if ROTATED.match(name) else tensor

@@ -178,7 +178,7 @@ class SpeechLLM(Backbone):
     def _build(self) -> None:
         """Create encoder, adapter and decoder, with initial weights if there is no checkpoint."""
         is_trained = self.checkpoint is not None
-        with weights.uninitialised(is_trained):
+        with weights.without_initial_values(is_trained):
             self.encoder = StreamingEncoder(
                 self.encoder_config,
                 layer_drop=self.layer_drop,
@@ -193,7 +193,7 @@ class SpeechLLM(Backbone):
             dtype=self.dtype,
             empty=is_trained,
         )
-        with weights.uninitialised(is_trained):
+        with weights.without_initial_values(is_trained):
             adapter = Adapter(
                 hidden=self.encoder_config.hidden,
                 embedding=self.decoder.config.hidden_size,
@@ -216,7 +216,9 @@ class SpeechLLM(Backbone):
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        tensors = adapters.save_adapter(weights.exported(self, dtype), place, self.lora, ADAPTED)
+        tensors = adapters.save_adapter(
+            weights.export_weights(self, dtype), place, self.lora, ADAPTED
+        )
         weights.save_tensors(tensors, place / weights.WEIGHTS)
         self.tokenizer.save_pretrained(folder)
 

@@ -42,12 +42,12 @@ class ChatPrompt:
         return ids[0]
 
 
-def bracketed(texts: Sequence[str]) -> list[str]:
+def find_special_tokens(texts: Sequence[str]) -> list[str]:
     """Return all distinct strings in angle brackets, the special tokens of a small tokenizer."""
     return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
 
 
-def formatted(text: str, **fields: object) -> str | None:
+def fill_fields(text: str, **fields: object) -> str | None:
     """Return ``text.format(**fields)``, or None if ``text`` contains unknown fields in braces."""
     try:
         return text.format(**fields)

@@ -22,11 +22,11 @@ from zoo.backbones.common.wav2vec2.encoder import (
     FRAME_SAMPLES,
     StreamingEncoder,
 )
-from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
+from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
 from zoo.data.robust_segments import blocks_of
 from zoo.disk.files import atomic_file
 from zoo.machine.devices import fast_bfloat16
-from zoo.progress import tracked
+from zoo.progress import show_progress
 from zoo.talks import Talk
 from zoo.types import Frames, Samples
 
@@ -97,7 +97,7 @@ def encode_talks(
     multipliers = sorted(set(multipliers))
     files = {multiplier: folder / file_name(multiplier) for multiplier in multipliers}
     if not all(map(is_intact, files.values())):
-        with locked(folder):
+        with lock_folder(folder):
             for multiplier, file in files.items():
                 if not is_usable(file):
                     _write(encoder.to(device), talks, multiplier, file)
@@ -132,7 +132,7 @@ def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, pa
         array = np.lib.format.open_memmap(
             unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden)
         )
-        for group in tracked(groups, total=len(groups), title=f"Encoding, m={multiplier}"):
+        for group in show_progress(groups, total=len(groups), title=f"Encoding, m={multiplier}"):
             encoded = _encode(encoder, [talk for talk, _ in group], multiplier)
             for (_, first), frames in zip(group, encoded, strict=True):
                 array[first : first + len(frames)] = frames
