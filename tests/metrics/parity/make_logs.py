@@ -4,8 +4,8 @@
 system. It receives chunks of 0.64 s, writes each unit some time after the source that it
 translates, and computes some milliseconds per chunk. Each log has the keys of the tool whose format
 it has, and none of ours. The texts hold what tools count in different ways: a segment without
-output, words in another order, digits, Latin letters and a space between Chinese characters, output
-after the last segment and output exactly at the end of a segment.
+output, words in another order, digits, Latin letters and spaces between Chinese characters, output
+before its segment, after the last segment and exactly at the end of a segment.
 """
 
 import json
@@ -18,7 +18,8 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parent
 LANGUAGES = ("de", "zh", "ja")
-CHUNK_MS, LAG_MS = 640, 1100
+CHUNK_MS = 640
+LAG = 1.1  # seconds, of segments without a lag of their own
 SPACE_MARK = "\u2581"
 LONG_WORD = 6  # letters; such a word may be written in two parts
 
@@ -122,12 +123,13 @@ def chunks_of(number: int, segment: Record, start: int, length: int) -> list[int
 
     Args:
         number: Number of units.
-        segment: The segment of ``texts.json``.
+        segment: The segment of ``texts.json``; with a negative ``lag``, the system guesses.
         start: Its start in the source, in milliseconds.
         length: Length of the source in milliseconds.
     """
     ends = arrivals_of(length)
-    times = [start + LAG_MS + 1000 * segment["duration"] * unit / number for unit in range(number)]
+    lag, duration = 1000 * segment.get("lag", LAG), 1000 * segment["duration"]
+    times = [start + lag + duration * unit / number for unit in range(number)]
     return [next(i for i, end in enumerate(ends) if end >= min(time, length)) for time in times]
 
 
