@@ -22,7 +22,9 @@ PAGES = [
 PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"<[^<>]+>")
-COMMAND = re.compile(r"python (?:-m zoo\.)?(train|evaluate|translate|prepare)(?:\.py)?\b([^\n`#]*)")
+COMMAND = re.compile(
+    r"python (?:-m zoo\.)?(train|evaluate|translate|prepare)(?:\.py)?\b(?!\.[a-z])([^\n`#]*)"
+)
 PATH = re.compile(
     r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
 )
