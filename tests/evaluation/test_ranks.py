@@ -99,9 +99,9 @@ def test_a_run_of_one_process_is_resumed_by_two(
 
 
 def test_another_configuration_is_refused_with_the_difference(
-    single: Path, job: list[str], evaluate: Evaluate
+    single: Path, evaluate: Evaluate
 ) -> None:
-    done = evaluate(*job, "evaluation.batch_size=2", f"resume={single}", tiny=False)
+    done = evaluate("evaluation.batch_size=2", f"resume={single}", tiny=False)
     assert done.code == 2
     assert "was started with evaluation.batch_size=1, not 2" in done.err
 

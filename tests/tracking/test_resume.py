@@ -39,7 +39,7 @@ def test_an_equal_configuration_is_accepted(run: Path) -> None:
 
 
 def test_the_first_other_value_is_named(run: Path) -> None:
-    with pytest.raises(ZooError, match=r"was started with seed=1, not 2; resume it with the same"):
+    with pytest.raises(ZooError, match=r"was started with seed=1, not 2; leave it out, because"):
         check(run, seed=2)
     other = {**CONFIG["backbone"], "window": {"size": None}}
     with pytest.raises(ZooError, match=r"was started with backbone\.window\.size=9, not null"):

@@ -14,6 +14,7 @@ from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk, Target, Word
 from zoo.training import module, run
+from zoo.training.job import evaluate_from_start
 from zoo.training.run import last_checkpoint
 from zoo.training.strategy import ZeRO
 from zoo.training.trainer import make_trainer
@@ -72,6 +73,23 @@ def test_a_training_without_evaluations_has_no_score_to_optimise() -> None:
     with pytest.raises(ZooError, match=r"training\.evaluate_last=true"):
         build(compose("train", given).training).check_ranked()
     build(compose("train", given[1:]).training).check_ranked()
+
+
+@pytest.mark.parametrize(
+    ("given", "steps"),
+    [
+        ([], []),
+        (["training.evaluate_every_steps=20"], [20, 40, 60]),
+        (["training.evaluate_every_steps=20", "training.evaluate_from_step=40"], [40, 60]),
+    ],
+)
+def test_a_typed_interval_of_evaluations_holds_from_the_first_step(
+    given: list[str], steps: list[int]
+) -> None:
+    cfg = compose("train", ["training=infinisst_minitalks", *given])
+    evaluate_from_start(cfg, given)
+    found = build(cfg.training).evaluation_steps
+    assert [step for step in range(1, 61) if step in found] == steps
 
 
 @pytest.mark.parametrize("given", JOBS)

@@ -26,6 +26,7 @@ from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.records import check_folders
+from zoo.config.resumed import with_recorded
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
 from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import (
@@ -129,6 +130,9 @@ def entry_point(config_name: str, job: str) -> None:
     escape_unprintable()
     register()
     typed = _typed(config_name)
+    if not typed.multirun:
+        _resume(typed)
+        typed = _typed(config_name)
     loader.install(show_help=typed.help)
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     folders = [typed.config_dir] if typed.config_dir else []
@@ -218,6 +222,14 @@ def _typed(config_name: str) -> Namespace:
             f"with group=choice or experiment=name instead of --config-name {typed.config_name}."
         )
     return typed
+
+
+def _resume(typed: Namespace) -> None:
+    """Add the recorded overrides of the run that the command line resumes to it."""
+    try:
+        sys.argv[1:] = with_recorded(sys.argv[1:], typed.overrides)
+    except ZooError as error:
+        _exit(str(error))
 
 
 def _check_languages(cfg: DictConfig) -> None:

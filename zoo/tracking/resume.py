@@ -69,7 +69,8 @@ def check_same(
         if here.get(name) != there.get(name) and name not in may_differ:
             raise ZooError(
                 f"The run in {folder} was started with {name}={_shown(there.get(name))}, not "
-                f"{_shown(here.get(name))}; resume it with the same overrides."
+                f"{_shown(here.get(name))}; leave it out, because resume=RUN has the "
+                "overrides of the run."
             )
 
 

@@ -54,6 +54,7 @@ REPEATED_PREFIXES = (
     "data=",
     "data.",
 )
+EVERY, FROM = "training.evaluate_every_steps", "training.evaluate_from_step"
 LAST_EXPORT = "export"  # folder of the last weights in a run folder
 BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
 OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
@@ -72,6 +73,7 @@ def train(cfg: Config) -> float | None:
         ZooError: bad input, before long work.
     """
     device = machine(cfg)
+    evaluate_from_start(cfg, overrides())
     check(cfg)
     resume = folder_to_resume(cfg.resume, multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
@@ -119,6 +121,21 @@ def train(cfg: Config) -> float | None:
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())
+
+
+def evaluate_from_start(cfg: Config, given: Sequence[str]) -> None:
+    """Let a typed ``training.evaluate_every_steps`` hold from the first step of a training.
+
+    The files of trainings have a first step with an evaluation, ``training.evaluate_from_step``,
+    which would delay or prevent the evaluations that the user asks for. A typed first step remains.
+
+    Args:
+        cfg: configuration of the training.
+        given: overrides of the job.
+    """
+    keys = {item.lstrip("+").partition("=")[0] for item in given}
+    if EVERY in keys and FROM not in keys:
+        cfg.training.evaluate_from_step = 0
 
 
 def check(cfg: Config) -> None:
