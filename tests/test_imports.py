@@ -319,7 +319,7 @@ def test_only_the_simulation_and_training_read_the_clock() -> None:
 
 WRITERS = {  # functions that write what need not survive a crash or cannot be renamed
     "zoo/audio/files.py": {"write"},  # its callers name the file
-    "zoo/data/cache.py": {"locked"},  # empty files
+    "zoo/data/cache.py": {"lock_folder"},  # empty files
     "zoo/data/manifest_index.py": {"write"},  # in a folder that is renamed when it is complete
     "zoo/metrics/comet/score.py": {"main"},  # a standard stream
     "zoo/metrics/resegment.py": {"_quiet_stderr"},  # nothing

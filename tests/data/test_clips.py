@@ -163,7 +163,7 @@ def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPa
         asked.extend(lines)
         return read_utterances(lines[:1], cache=cache)
 
-    monkeypatch.setattr("zoo.data.clips.spoken", record_lines)
+    monkeypatch.setattr("zoo.data.clips.read_utterances", record_lines)
     drawn(
         cache, voices=["de", "de+f2"], rates=[150, 152], pitches=[40, 60], ranges=[0, 30], count=200
     )

@@ -129,10 +129,7 @@ def entry_point(config_name: str, job: str) -> None:
     """
     escape_unprintable()
     register()
-    typed = _typed(config_name)
-    if not typed.multirun:
-        _resume(typed)
-        typed = _typed(config_name)
+    typed = _resumed(_typed(config_name), config_name)
     loader.install(show_help=typed.help)
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     folders = [typed.config_dir] if typed.config_dir else []
@@ -224,12 +221,15 @@ def _typed(config_name: str) -> Namespace:
     return typed
 
 
-def _resume(typed: Namespace) -> None:
-    """Add the recorded overrides of the run that the command line resumes to it."""
+def _resumed(typed: Namespace, config_name: str) -> Namespace:
+    """Return the command line with the recorded overrides of the run that it resumes."""
+    if typed.multirun:
+        return typed
     try:
         sys.argv[1:] = with_recorded(sys.argv[1:], typed.overrides)
     except ZooError as error:
         _exit(str(error))
+    return _typed(config_name)
 
 
 def _check_languages(cfg: DictConfig) -> None:
