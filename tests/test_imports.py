@@ -1,6 +1,7 @@
 """Who may import whom, read from the source without running it."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,15 +84,17 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
+@functools.cache
+def names_in(file: Path) -> list[str]:
+    """Every module that a file imports; files are parsed once for all tests."""
+    return list(imported(ast.parse(file.read_text())))
+
+
 def imports(folder: str) -> list[tuple[str, str]]:
     """(file, imported module) for all Python files below ``folder``."""
     files = sorted((ROOT / folder).rglob("*.py"))
     assert files, folder
-    return [
-        (str(file.relative_to(ROOT)), name)
-        for file in files
-        for name in imported(ast.parse(file.read_text()))
-    ]
+    return [(str(file.relative_to(ROOT)), name) for file in files for name in names_in(file)]
 
 
 def within(name: str, packages: set[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from zoo.config import CONF, build, choices_of, compose
 from zoo.config.records import DESCRIPTION, packaged_configurations, record_of
-from zoo.config.writing import override_value
+from zoo.config.writing import override_key, override_value
 from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
@@ -47,7 +47,7 @@ def load(
     given = [f"{name}={override_value(value)}" for name, value in overrides.items()]
     if system is not None:
         given.insert(0, f"system={system}")
-    replaced = {item.partition("=")[0] for item in given}
+    replaced = set(map(override_key, given))
     if system is not None:
         replaced |= set(SYSTEM_GROUPS)
     for name in trusted_packages:

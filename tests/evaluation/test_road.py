@@ -1,6 +1,8 @@
 """The road from the command to the policy is short, and no work on it is done twice."""
 
+import gc
 import traceback
+import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from zoo.policies.turn_taking import TurnTaking
 from zoo.systems.base import StreamingSystem
 
 MOST_FRAMES = 12  # of this package between the command and the policy
+NAMES = ("s3", "s4", "s5")  # systems with 3, 4 and 5 tokens per chunk
 SHORT = ("evaluation.talks=1", "evaluation.knob_values=[2]", "evaluation.oracle_k=[]")
 
 
@@ -67,16 +70,38 @@ def test_each_system_is_composed_built_and_loaded_once(
     assert counts == {"compositions": 3, "systems": 3, "loads": 3, "checks": 2}
 
 
+def test_the_weights_of_one_system_are_in_memory_at_a_time(
+    evaluate: Evaluate, mustc: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbones: list[weakref.ref[InfiniSST]] = []
+    held: list[int] = []
+    load = InfiniSST.load
+
+    def counted_load(backbone: InfiniSST) -> None:
+        if not reads_shapes():
+            gc.collect()
+            held.append(sum(one() is not None for one in backbones))
+            backbones.append(weakref.ref(backbone))
+        load(backbone)
+
+    monkeypatch.setattr(InfiniSST, "load", counted_load)
+    entries = ",".join(f'{name}:["backbone.search.tokens_per_chunk={name[1]}"]' for name in NAMES)
+    assert evaluate(*mustc, *SHORT, f"compare={{{entries}}}").code == 0
+    assert held == [0, 0, 0]
+
+
 def test_a_damaged_checkpoint_of_a_later_system_is_refused_before_anything_is_streamed(
     evaluate: Evaluate, mustc: list[str], model: Path, here: Path
 ) -> None:
     damaged = here / "damaged"
     damaged.mkdir()
     for path in model.iterdir():
-        content = path.read_bytes() if path.is_file() else b""
-        (damaged / path.name).write_bytes(content[: len(content) // 2])
-    entries = f'{{a: [], b: ["backbone.tokenizer={model}","backbone.checkpoint={damaged}"]}}'
+        content = path.read_bytes()
+        if path.suffix == ".safetensors":
+            content = content[: len(content) // 2]
+        (damaged / path.name).write_bytes(content)
+    entries = f'{{a: [], b: ["backbone.checkpoint={damaged}"]}}'
     result = evaluate(*mustc, *SHORT, f"compare={entries}")
     assert result.code == 2
-    assert str(damaged) in result.err
+    assert f"{damaged / 'model.safetensors'}" in result.err
     assert not list(here.rglob("streams.jsonl"))

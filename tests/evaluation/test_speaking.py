@@ -17,7 +17,7 @@ from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.recognisers.conftest import ctc_folder
 from zoo.errors import ZooError
 from zoo.evaluation import speech
-from zoo.evaluation.plan import network_of
+from zoo.evaluation.loaded import network_of
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels

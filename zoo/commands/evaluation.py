@@ -4,9 +4,10 @@ What streams (networks, Lightning) and what scores target speech is imported whe
 imports take seconds, and a recorded log needs neither.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zoo import __version__
 from zoo.commands.show import ShownRun
@@ -18,7 +19,6 @@ from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
     AUTO,
-    network_of,
     prepare,
     resumed_run,
     run_facts,
@@ -37,9 +37,6 @@ from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
-
-if TYPE_CHECKING:
-    from zoo.systems.system import System
 
 
 def evaluate(cfg: Config) -> float | None:
@@ -89,47 +86,22 @@ def evaluate(cfg: Config) -> float | None:
         )
         shown = ShownRun(evaluator.scored, tracker, facts, corpus=corpus.name)
         directions = dict.fromkeys((one.target_language, one.source_language) for one in choices)
-        for system, config, is_first in load_systems(choices, loaded, tracker):
+        for system, choice, is_first in take_systems(choices):
+            config = plain(choice)
+            system = system if isinstance(system, InstanceSource) else loaded.load(system, choice)
+            tracker.record_models(config)
             for row in evaluator.run(system, upper_bound=is_first, weights=weights_of(config)):
                 shown.log(row)
-        for target, source in directions:
-            for row in evaluator.oracles(target, source):
-                shown.log(row)
+        for row in chain.from_iterable(evaluator.oracles(*one) for one in directions):
+            shown.log(row)
         if not tracker.run.main:
             return None
 
         if comet:
             evaluator.scored.add_comet(comet)
-            shown.log_comet()
         evaluator.scored.add_significance()
         shown.publish([*(models.notes if models else []), *evaluator.notes])
     return optimized_score(evaluator.rows, cfg.optimized_metric)
-
-
-def load_systems(
-    choices: Choices, loaded: LoadedSystems, tracker: Tracker
-) -> "Iterator[tuple[System | InstanceSource, dict[str, Any], bool]]":
-    """Yield one system after the other, loaded; recorded logs as they are.
-
-    Args:
-        choices: configuration of each system and recorded log. Systems are removed, so that each
-            is freed when the next is loaded.
-        loaded: loads one system.
-        tracker: records the models that are loaded.
-
-    Returns:
-        Each system, its configuration, and whether it is the first with its network: an offline row
-        does not depend on the policy, so one row per network is enough.
-    """
-    networks: list[object] = []
-    for system, choice in take_systems(choices):
-        config = plain(choice)
-        if not isinstance(system, InstanceSource):
-            system = loaded.load(system, choice)
-            tracker.record_models(config)
-        network = network_of(config)
-        yield system, config, network not in networks
-        networks.append(network)
 
 
 def open_tracker(

@@ -48,10 +48,6 @@ class ShownRun:
             self._write_page()
             self._last_page = time.monotonic()
 
-    def log_comet(self) -> None:
-        """Log the COMET scores of all rows, which follow after the last row."""
-        log_comet(self._tracker, self._scored.rows)
-
     def publish(self, notes: Sequence[str]) -> None:
         """Print the table, write the plots and the HTML report, and log both.
 
@@ -62,12 +58,14 @@ class ShownRun:
         if notes:
             self._facts["not scored"] = " ".join(notes)
         rows, folder = self._scored.rows, self._scored.folder
+        if named := comet_scores(rows):
+            log_comet(self._tracker, rows)
         console = wide_console()
         print_table(rows, console=console)
         if note := load_note(rows):
             console.print(note, markup=False, highlight=False)
         png, page = write_plot(rows, folder), self._write_page()
-        for name in comet_scores(rows):
+        for name in named:
             from zoo.report.plots import plot_curves
 
             plot_curves(rows, folder / f"curves_{name}", quality=name)

@@ -225,11 +225,12 @@ def _resumed(typed: Namespace, config_name: str) -> Namespace:
     """Return the command line with the recorded overrides of the run that it resumes."""
     if typed.multirun:
         return typed
+    given = sys.argv[1:]
     try:
-        sys.argv[1:] = with_recorded(sys.argv[1:], typed.overrides)
+        sys.argv[1:] = with_recorded(given, typed.overrides)
     except ZooError as error:
         _exit(str(error))
-    return _typed(config_name)
+    return typed if sys.argv[1:] == given else _typed(config_name)
 
 
 def _check_languages(cfg: DictConfig) -> None:

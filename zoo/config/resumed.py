@@ -9,6 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from zoo.config.loader import named_packages
+from zoo.config.writing import override_key
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
 
@@ -42,21 +43,18 @@ def with_recorded(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
     path = None if folder is None else folder / RECORD
     if path is None or not path.is_file():
         return list(arguments)
-    typed = {RESUME, *map(_key, given)}
-    added = [item for item in _recorded(path) if _key(item) not in typed]
+    typed = {RESUME, *map(override_key, given)}
+    added = [item for item in _recorded(path) if override_key(item) not in typed]
     for item in added:
         if USERS_OWN.search(item) or named_packages(item):
             raise ZooError(
                 f"{path} has {item}, which may run code of other people or use keys; add it to "
                 f"the command if you want it."
             )
-    place = next(i for i, word in enumerate(arguments) if _key(word) == RESUME and "=" in word)
+    place = next(
+        i for i, word in enumerate(arguments) if override_key(word) == RESUME and "=" in word
+    )
     return [*arguments[: place + 1], *added, *arguments[place + 1 :]]
-
-
-def _key(override: str) -> str:
-    """Return the key of an override without Hydra's signs; ``policy@a.b=c`` has its package."""
-    return override.lstrip("+~").partition("=")[0]
 
 
 def _resumed_folder(given: Sequence[str]) -> Path | None:
@@ -79,6 +77,6 @@ def _recorded(path: Path) -> list[str]:
         isinstance(line, str) and re.match(r"[+~]*[A-Za-z_]", line) for line in lines
     ):
         raise ZooError(f"{path} is no list of overrides key=value; the run cannot be resumed.")
-    if hydra := [line for line in lines if _key(line).startswith("hydra")]:
-        raise ZooError(f"{path} sets {_key(hydra[0])}, which no run records.")
+    if hydra := [line for line in lines if override_key(line).startswith("hydra")]:
+        raise ZooError(f"{path} sets {override_key(hydra[0])}, which no run records.")
     return lines

@@ -1,7 +1,12 @@
-"""Values as Hydra's overrides write them."""
+"""Keys and values as Hydra's overrides write them."""
 
 import re
 from typing import Any
+
+
+def override_key(override: str) -> str:
+    """Return the key of an override without Hydra's signs; ``policy@a.b=c`` has its package."""
+    return override.lstrip("+~").partition("=")[0]
 
 
 def override_value(value: Any) -> str:

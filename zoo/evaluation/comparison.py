@@ -7,6 +7,7 @@ from typing import Any
 
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.config.arguments import fits
+from zoo.config.writing import override_key
 from zoo.errors import ZooError
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
@@ -36,8 +37,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     check_size(plain(cfg, resolve=False)["compare"])
     entries = plain(cfg)["compare"]
     if entries is None:
-        check_replaced(cfg, overrides())
-        keep_typed_latency(cfg, overrides())
+        _apply_typed(cfg, overrides())
         return [cfg]
     if not entries or not fits(entries, Mapping[str, Sequence[str]]):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
@@ -76,7 +76,7 @@ def check_weights(entries: Mapping[str, Sequence[str]]) -> None:
     """
     for part in NETWORKS:
         named = [f"{part}.{argument}" for argument in WEIGHTS]
-        given = [item for item in overrides() if item.partition("=")[0] in (part, *named)]
+        given = [item for item in overrides() if override_key(item) in (part, *named)]
         if not given:
             continue
         chosen = {
@@ -84,7 +84,7 @@ def check_weights(entries: Mapping[str, Sequence[str]]) -> None:
         }
         own = {name for name, entry in entries.items() if f"{part}=" in " ".join(entry)}
         found = {choice for choice in chosen.values() if choice is not None}
-        if len(found) > 1 or (own and given[0].startswith(f"{part}=")):
+        if len(found) > 1 or (own and override_key(given[0]) == part):
             listed = ", ".join(f"{name}: {choice}" for name, choice in chosen.items())
             raise ZooError(
                 f"{given[0]} would not replace the {part} of all compared systems ({listed}); "
@@ -109,9 +109,14 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
-    check_replaced(choice, [*overrides(), *entry])
-    keep_typed_latency(choice, [*overrides(), *entry])
+    _apply_typed(choice, [*overrides(), *entry])
     return choice
+
+
+def _apply_typed(cfg: Config, typed: Sequence[str]) -> None:
+    """Check that every typed override has an effect; let a typed latency replace the knob's."""
+    check_replaced(cfg, typed)
+    keep_typed_latency(cfg, typed)
 
 
 def keep_typed_latency(cfg: Config, typed: Sequence[str]) -> None:
@@ -132,7 +137,7 @@ def keep_typed_latency(cfg: Config, typed: Sequence[str]) -> None:
         return
     part = knob.attribute.partition(".")[0]
     key = knob.attribute if part in PARTS else f"system.{knob.attribute}"
-    keys = {item.partition("=")[0].lstrip("+"): item for item in typed}
+    keys = {override_key(item): item for item in typed}
     if key not in keys:
         return
     for rival in (VALUES, "system.knob.values"):

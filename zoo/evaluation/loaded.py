@@ -1,7 +1,7 @@
 """Loads the systems of a comparison one after the other; each reads its weights once."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zoo.config import Config, plain
@@ -69,11 +69,38 @@ class LoadedSystems:
         return not changed and bool(config["backbone"] == self._config["backbone"])
 
 
-def take_systems(choices: Choices) -> Iterator[tuple["System | InstanceSource", Config]]:
-    """Remove and yield system after system, so that each is freed when the next is loaded."""
+def take_systems(
+    choices: Choices,
+) -> Iterator[tuple["System | InstanceSource", Config, bool]]:
+    """Remove and yield system after system, so that each is freed when the next is loaded.
+
+    Args:
+        choices: Configuration of each system and recorded log; empty in the end.
+
+    Returns:
+        Each system, its configuration, and whether it is the first with its network: an offline row
+        does not depend on the policy, so one row per network is enough.
+    """
+    networks: list[object] = []
     while choices:
         system = next(iter(choices))
-        yield system, choices.pop(system)
+        choice = choices.pop(system)
+        network = network_of(plain(choice))
+        yield system, choice, network not in networks
+        networks.append(network)
+
+
+def network_of(config: Mapping[str, Any]) -> object:
+    """Return the settings on which the offline row of a system depends.
+
+    These are the backbone without its alignment, the synthesizer and the languages. Systems with
+    equal settings share one offline row. A system without a backbone, such as an agent of another
+    tool, shares its row with none.
+    """
+    if config.get("backbone") is None:
+        return config["system"]
+    backbone = {key: value for key, value in config["backbone"].items() if key != "alignment"}
+    return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
 def check_streams(system: "System", values: Sequence[float | None]) -> None:

@@ -127,19 +127,6 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
     return SpeechModels.available(recognisers, settings.utmos, utmos_trusted=settings.utmos_trusted)
 
 
-def network_of(config: Mapping[str, Any]) -> object:
-    """Return the settings on which the offline row of a system depends.
-
-    These are the backbone without its alignment, the synthesizer and the languages. Systems with
-    equal settings share one offline row. A system without a backbone, such as an agent of another
-    tool, shares its row with none.
-    """
-    if config.get("backbone") is None:
-        return config["system"]
-    backbone = {key: value for key, value in config["backbone"].items() if key != "alignment"}
-    return backbone, config["synthesizer"], config["source_language"], config["target_language"]
-
-
 def prepare(
     choices: Choices,
     corpus: Corpus,

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from zoo.config.writing import override_key
+
 NAMED = 3  # systems in a name; more are counted
 NAME_LENGTH = 128  # characters of a name that W&B accepts
 TAG_LENGTH = 64  # characters of a tag that W&B accepts
@@ -40,7 +42,7 @@ def _results_overrides(overrides: Sequence[str]) -> list[str]:
     return [
         item
         for item in overrides
-        if item.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0] not in LEFT_OUT
+        if override_key(item).partition(".")[0].partition("@")[0] not in LEFT_OUT
     ]
 
 

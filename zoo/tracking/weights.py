@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zoo.config.writing import override_key
 from zoo.disk.files import sha256
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
@@ -53,8 +54,8 @@ def check_replaced(config: Mapping[str, Any], typed: Sequence[str]) -> None:
         ZooError: A tokenizer or weights of a part are named beside all weights of a network.
     """
     for item in typed:
-        key, _, value = item.lstrip("+").partition("=")
-        part, _, name = key.partition(".")
+        part, _, name = override_key(item).partition(".")
+        value = item.partition("=")[2]
         if part not in NETWORKS or name not in REPLACED or value == "null":
             continue
         for weights in TRAINED:

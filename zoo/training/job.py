@@ -22,6 +22,7 @@ from zoo.config import (
     search_arguments,
 )
 from zoo.config.commands import job_command
+from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
@@ -133,7 +134,7 @@ def evaluate_from_start(cfg: Config, given: Sequence[str]) -> None:
         cfg: configuration of the training.
         given: overrides of the job.
     """
-    keys = {item.lstrip("+").partition("=")[0] for item in given}
+    keys = set(map(override_key, given))
     if EVERY in keys and FROM not in keys:
         cfg.training.evaluate_from_step = 0
 
@@ -286,7 +287,7 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     left_out = tuple(f"backbone.{name}" for name in names)
     needed = chosen("system", "backbone")
     for override in overrides():
-        key = override.lstrip("+~")  # Hydra's signs of an added and of a removed key
+        key = override_key(override)
         if key.startswith(REPEATED_PREFIXES) and not key.startswith(left_out):
             needed.append(override)
     return [*search_arguments(), *dict.fromkeys(needed)]
