@@ -79,3 +79,12 @@ def test_the_log_of_an_earlier_evaluation_is_removed(tmp_path: Path) -> None:
     log.clear()
     assert log.read() == {}
     log.clear()
+
+
+def test_an_evaluation_with_fewer_ranks_reads_no_streams_of_the_others(tmp_path: Path) -> None:
+    for rank in range(3):
+        StreamStore(tmp_path, rank=rank).append(replace(INSTANCE, index=rank))
+    StreamStore(tmp_path, rank=1).clear(ranks=2)
+    assert set(StreamStore(tmp_path).read()) == {0, 2}
+    StreamStore(tmp_path, rank=0).clear(ranks=2)
+    assert StreamStore(tmp_path).read() == {}

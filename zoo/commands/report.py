@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from zoo.config.commands import run_script
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_numbers, shorten_list
-from zoo.evaluation.finished_comet import runs_with_comet
+from zoo.evaluation.comet import runs_with_comet
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console

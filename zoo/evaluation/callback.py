@@ -14,12 +14,14 @@ from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 
-from zoo.evaluation.comet import check_texts, find_comet, scored_with_comet
+from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.independent_ranks import IndependentRanks
+from zoo.evaluation.score import RESULTS, ScoredRun
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
+from zoo.results.row import Row, read_rows
 from zoo.results.store import StreamStore
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
@@ -42,21 +44,21 @@ class StreamingEvaluation(StreamCallback):
 
     Args:
         scorer: Scores the streams. None scores with the default settings.
-        folder: Folder of the logs of finished streams. None: ``streams`` in the log folder of the
-            trainer.
+        folder: Run folder of the evaluation: finished streams, segments, ``results.json``. None:
+            ``streams`` in the log folder of the trainer.
         resume: Whether talks in the logs of ``folder`` are not streamed again.
-        on_all_ranks: Whether every rank waits for all streams and scores them; otherwise only rank
-            0 does.
+        on_all_ranks: Whether every rank waits for the scores of rank 0; otherwise only rank 0 has
+            them.
         comet: Whether the COMET models of the scorer's settings score the streams at the end of
             each evaluation. (``evaluate.py`` scores all rows together instead.)
         warm_up: Whether the beginning of a talk is streamed before the time is measured.
 
     Attributes:
         label: Title of the progress bar. None: the name of the system.
-        instances: Streams of the last evaluation in the order of the talks; empty on ranks that do
-            not score.
-        scores: Values of the last evaluation by name of the score; empty on ranks that do not
-            score. None: the score is not defined.
+        instances: Streams of the last evaluation in the order of the talks; empty on ranks other
+            than 0.
+        scores: Values of the last evaluation by name of the score; empty on ranks that do not wait
+            for them. None: the score is not defined.
         queue: Talks of the last evaluation.
         seconds: Wall-clock time of the last evaluation, from its start on this rank until all
             streams are collected.
@@ -141,7 +143,7 @@ class StreamingEvaluation(StreamCallback):
         if self.resume:
             queue.finished = frozenset(self._log.read())
         else:
-            self._log.clear()
+            self._log.clear(ranks=shared.count)
         # offline output has no latency; the agent of another tool may have one stream in its life
         if self._warm_up and not queue.whole and isinstance(system, StreamingSystem):
             for _, talk in queue.unfinished()[:1]:
@@ -167,7 +169,7 @@ class StreamingEvaluation(StreamCallback):
         self.instances, self.scores = [], {}
         shared = ranks()
         shared.finish(queue.name)
-        if self.on_all_ranks or shared.rank == 0:
+        if shared.rank == 0:
             self.instances = self._collect(system)
             self.seconds = time.perf_counter() - self._start
             self._progress.close()
@@ -177,6 +179,8 @@ class StreamingEvaluation(StreamCallback):
         if not isinstance(trainer.strategy, IndependentRanks):
             # the next collective operation must not wait longer than its time limit
             shared.wait(f"{queue.name}/scored", among=[0])
+        if self.on_all_ranks and shared.rank != 0:
+            self.scores = read_rows(self._log.folder / RESULTS)[0].scores
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
@@ -192,28 +196,35 @@ class StreamingEvaluation(StreamCallback):
         }
 
     def score(self, system: System) -> Mapping[str, float | None]:
-        """Score the collected streams and return the values by name of the score."""
-        with_speech = system.emits_speech
-        score = self.scorer.offline if self.queue.whole else self.scorer.streamed
-        talks, target = self.queue.talks, system.target_language
-        scored = score(self.instances, talks, target, with_speech=with_speech)
+        """Score the collected streams and return the values by name of the score.
+
+        The folder becomes a run folder of one row, which ``python -m zoo.report`` reads.
+        """
+        run = ScoredRun(self._log.folder, talks=self.queue.talks, scorer=self.scorer)
+        row = Row(
+            system.name,
+            None,
+            data=self.queue.corpus,
+            split=self.queue.split,
+            source_language=system.source_language.code,
+            target_language=system.target_language.code,
+            scores={},
+            signatures={},
+            instances="instances.log",
+            kind="ceiling" if self.queue.whole else "system",
+        )
+        facts = {"batch_size": self.queue.batch_size, "streaming_seconds": round(self.seconds, 3)}
+        run.score(row, self.queue.talks, with_speech=system.emits_speech, facts=facts)
         if self._comet is not None:
-            scored = scored_with_comet(
-                scored,
-                self.instances,
-                talks,
-                target,
-                settings=self.scorer.settings,
-                comet=self._comet,
-            )
-        return {name: score.value for name, score in scored.scores.items()}
+            run.add_comet(self._comet)
+        return run.rows[0].scores
 
     def _find_comet(self, queue: TalkQueue) -> None:
-        """Find the COMET models on the ranks that score, once, before talks are streamed."""
+        """Find the COMET models on the rank that scores, once, before talks are streamed."""
         settings = self.scorer.settings
         if not (self._with_comet and settings.comet):
             return
-        if self._comet is None and (self.on_all_ranks or ranks().rank == 0):
+        if self._comet is None and ranks().rank == 0:
             self._comet = find_comet(settings.comet, settings.comet_python)
         if self._comet is not None:
             check_texts(queue.talks, self._comet)

@@ -1,28 +1,26 @@
-"""COMET scores of segments and whole talks, all rows in one process."""
+"""Adds COMET scores to rows of a run folder, all rows in one process.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
+The texts of a row are those of ``segments.jsonl`` and of the streams beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from zoo.data.cache import cache_root
+from zoo.disk.files import check_links
 from zoo.errors import ZooError
-from zoo.evaluation.scorer import Scored
-from zoo.evaluation.segments import offline_segments
-from zoo.evaluation.settings import Settings
+from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_rows
 from zoo.evaluation.talks import has_references
-from zoo.formats.text import Record
-from zoo.languages import Language
 from zoo.languages import language as find_language
-from zoo.metrics.comet.scorer import Comet, CometModel, Text
+from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.metrics.longform import resegmentation_name
-from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
-from zoo.metrics.signature import Score, signature
-from zoo.progress import show_progress
-from zoo.results.row import TalkScores
-from zoo.results.segments import ScoredSegment
+from zoo.results.join import RESULTS, FinishedRun
+from zoo.results.row import Row, write_rows
+from zoo.results.segments import NAME, ScoredSegment, read_segments, write_segments
+from zoo.results.store import StreamStore
 from zoo.talks import Talk
-from zoo.types import Instance
 
 
 def find_comet(names: Sequence[str], python: str | None) -> Comet | None:
@@ -46,7 +44,7 @@ def check_texts(talks: Sequence[Talk], comet: Comet) -> None:
         check_reference_free(comet)
     for talk in talks:
         if not any(segment.source.strip() for segment in talk.segments):
-            raise _no_source(talk.name)
+            raise no_source(talk.name)
 
 
 def check_reference_free(comet: Comet) -> None:
@@ -59,206 +57,122 @@ def check_reference_free(comet: Comet) -> None:
             )
 
 
-def _no_source(talk: str) -> ZooError:
-    """Return the error of a talk without source text."""
-    return ZooError(
-        f"COMET reads the source text, and talk {talk!r} has none "
-        "(data=recorded takes it from data.sources)."
-    )
+def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[Row]:
+    """Add COMET scores to finished rows, and those of each segment to ``segments.jsonl``.
 
-
-def _shown(lines: Iterable[Record], total: int) -> Iterator[Record]:
-    """Yield scored lines and show how many of them are done."""
-    return show_progress(lines, total=total, title="COMET")
-
-
-@dataclass(frozen=True, slots=True)
-class RowTexts:
-    """Texts of a row.
-
-    Attributes:
-        segments: all segments, talk after talk.
-        talks: name of the talk of each segment.
-        documents: text of each whole talk, by its name; empty for offline output.
-    """
-
-    segments: Sequence[Text]
-    talks: Sequence[str]
-    documents: Mapping[str, Text]
-
-    @classmethod
-    def of(
-        cls,
-        segments: Sequence[ScoredSegment],
-        outputs: Mapping[str, str],
-        *,
-        source: Language,
-        target: Language,
-    ) -> "RowTexts":
-        """Join the segments of each talk to a document.
-
-        Args:
-            segments: all segments, talk after talk.
-            outputs: whole output for each talk, by its name; empty: no documents.
-            source: source language.
-            target: target language.
-
-        Raises:
-            ZooError: a talk has no source text.
-        """
-        texts = [Text(one.source, one.hypothesis, one.reference) for one in segments]
-        talks = [segment.talk for segment in segments]
-        parts: dict[str, list[Text]] = {}
-        for talk, text in zip(talks, texts, strict=True):
-            parts.setdefault(talk, []).append(text)
-        if texts and not any(text.source.strip() for text in texts):
-            raise _no_source(talks[0])
-        documents = {
-            talk: Text(
-                source.join(text.source.strip() for text in parts[talk]),
-                output.strip(),
-                target.join(text.reference.strip() for text in parts[talk]),
-            )
-            for talk, output in outputs.items()
-        }
-        return cls(texts, talks, documents)
-
-
-@dataclass(frozen=True, slots=True)
-class RowScores:
-    """COMET scores of a row, by the name of the score.
-
-    Attributes:
-        segments: score of each segment.
-        documents: score of each whole talk, by the name of the talk.
-        talks: mean over the segments of each talk, by the name of the talk.
-    """
-
-    segments: dict[str, list[float]]
-    documents: dict[str, dict[str, float]]
-    talks: dict[str, dict[str, float]]
-
-    def scores(self, models: Sequence[CometModel], resegmentation: str | None) -> dict[str, Score]:
-        """Return the scores of the row: the means over segments, and over talks with ``Doc``.
-
-        Args:
-            models: the models.
-            resegmentation: how the output was assigned to segments, for the signature.
-        """
-        found: dict[str, Score] = {}
-        for model in models:
-            facts: dict[str, str | bool | None] = {
-                "model": model.name,
-                "files": model.fingerprint[:12],
-                "reference": model.reference,
-                "unbabel-comet": model.version,
-            }
-            name, documents = model.score, list(self.documents[model.score].values())
-            signed = signature(name, **facts, reseg=resegmentation)
-            found[name] = Score(name, fmean(self.segments[name]), signed)
-            if documents:
-                name = f"Doc{name}"
-                found[name] = Score(name, fmean(documents), signature(name, **facts))
-        return found
-
-    def added_to(self, talks: Sequence[TalkScores]) -> tuple[TalkScores, ...]:
-        """Return the scores of talks, with those of COMET."""
-        return tuple(
-            TalkScores(talk.talk, talk.seconds, talk.scores | self._of_talk(talk.talk))
-            for talk in talks
-        )
-
-    def _of_talk(self, talk: str) -> dict[str, float | None]:
-        """Return the scores of a single talk."""
-        scores: dict[str, float | None] = {}
-        for prefix, found in (("", self.talks), ("Doc", self.documents)):
-            scores |= {prefix + name: values.get(talk) for name, values in found.items()}
-        return scores
-
-
-def score_rows(comet: Comet, rows: Sequence[RowTexts]) -> list[RowScores]:
-    """Score the segments and documents of all rows in one process.
-
-    Raises ZooError if the process stops.
-    """
-    texts = [text for row in rows for text in (*row.segments, *row.documents.values())]
-    scored = comet.score(texts, _shown)
-    found: list[RowScores] = []
-    start = 0
-    for row in rows:
-        middle, end = start + len(row.segments), start + len(row.segments) + len(row.documents)
-        segments = {name: values[start:middle] for name, values in scored.items()}
-        found.append(
-            RowScores(
-                segments=segments,
-                documents={
-                    name: dict(zip(row.documents, values[middle:end], strict=True))
-                    for name, values in scored.items()
-                },
-                talks={name: _means(row.talks, values) for name, values in segments.items()},
-            )
-        )
-        start = end
-    return found
-
-
-def _means(talks: Sequence[str], values: Sequence[float]) -> dict[str, float]:
-    """Return the mean over the segments of each talk."""
-    by_talk: dict[str, list[float]] = {}
-    for talk, value in zip(talks, values, strict=True):
-        by_talk.setdefault(talk, []).append(value)
-    return {talk: fmean(found) for talk, found in by_talk.items()}
-
-
-def signed_resegmentation(
-    method: Resegmentation, rules: str, *, is_offline: bool, is_referenced: bool
-) -> str | None:
-    """Return how output was assigned to segments, for the signature; None for offline output."""
-    if is_offline:
-        return None
-    return resegmentation_name(method, find_rules(rules)) if is_referenced else "time"
-
-
-def scored_with_comet(
-    scored: Scored,
-    instances: Sequence[Instance],
-    talks: Sequence[Talk],
-    target: Language,
-    *,
-    settings: Settings,
-    comet: Comet,
-) -> Scored:
-    """Add COMET scores to the scores of streams that are not on disk.
+    An offline row of an earlier version has no segments and stays as it is.
 
     Args:
-        scored: scores of the streams.
-        instances: one stream per talk.
-        talks: talks with references.
-        target: target language.
-        settings: settings of the evaluation.
+        rows: rows of results.
+        logs: path of the log of each row.
         comet: the models.
 
+    Returns:
+        The rows, in their order.
+
     Raises:
-        ZooError: a talk has no source text.
+        ZooError: a row has no segments, or segments without source text.
     """
-    is_offline = scored.segments is None
-    segments = scored.segments or offline_segments(talks, instances, language=target)
-    texts = RowTexts.of(
-        segments,
-        {} if is_offline else {one.talk: one.text for one in instances},
-        source=find_language(talks[0].source_language),
-        target=target,
-    )
-    (found,) = score_rows(comet, [texts])
-    method = signed_resegmentation(
-        settings.resegmentation,
-        settings.rules,
-        is_offline=is_offline,
-        is_referenced=has_references(talks),
-    )
-    added = found.scores(comet.models, method)
+    chosen = [
+        (row, log)
+        for row, log in zip(rows, logs, strict=True)
+        if row.kind != "ceiling" or _segments_file(log).is_file()
+    ]
+    if not all(row.has_references for row, _ in chosen):
+        check_reference_free(comet)
+    segments = [
+        read_segments(_segments_file(log), needed_by=f"COMET of {row.system!r}")
+        for row, log in chosen
+    ]
+    texts = [
+        RowTexts.of(
+            found,
+            _outputs(log) if row.kind != "ceiling" else {},
+            source=find_language(row.source_language),
+            target=find_language(row.target_language),
+        )
+        for (row, log), found in zip(chosen, segments, strict=True)
+    ]
+    scored: dict[int, Row] = {}
+    for (row, log), before, found in zip(chosen, segments, score_rows(comet, texts), strict=True):
+        scored[id(row)] = _updated(row, found, comet.models)
+        write_segments(_segments_file(log), _with_scores(before, found))
+    return [scored.get(id(row), row) for row in rows]
+
+
+def _segments_file(log: Path) -> Path:
+    """Return the path of the segments of a row."""
+    return log.with_name(NAME)
+
+
+def _outputs(log: Path) -> dict[str, str]:
+    """Return the whole output for each talk of a row. Raises ZooError for a damaged file."""
+    streams = StreamStore(log.parent).read(samples=False)
+    return {stream.talk: stream.text for stream in streams.values()}
+
+
+def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
+    """Return a row with the scores of COMET."""
+    scores = found.scores(models, _resegmentation(row))
+    names = {model.score: model.name for model in models}
     return replace(
-        scored,
-        scores=scored.scores | added,
-        talks=found.added_to(scored.talks),
+        row,
+        scores=row.scores | {name: score.value for name, score in scores.items()},
+        signatures=row.signatures | {name: score.signature for name, score in scores.items()},
+        talks=found.added_to(row.talks),
+        settings={**row.settings, "comet": {**row.settings.get("comet", {}), **names}},
     )
+
+
+def _resegmentation(row: Row) -> str | None:
+    """Return how output was assigned to segments, for the signature; None for offline output."""
+    if row.kind == "ceiling":
+        return None
+    if not row.has_references:
+        return "time"
+    return resegmentation_name(row.settings["resegmentation"], find_rules(row.settings["rules"]))
+
+
+def _with_scores(segments: Sequence[ScoredSegment], found: RowScores) -> list[ScoredSegment]:
+    """Return segments with the scores of COMET."""
+    return [
+        replace(
+            segment,
+            scores={
+                **segment.scores,
+                **{name: round(scores[place], 6) for name, scores in found.segments.items()},
+            },
+        )
+        for place, segment in enumerate(segments)
+    ]
+
+
+def runs_with_comet(
+    runs: Sequence[FinishedRun], names: Sequence[str], python: str | None
+) -> list[FinishedRun]:
+    """Add COMET scores to the rows of finished runs, also to their ``results.json``.
+
+    Args:
+        runs: finished runs.
+        names: folders and names of the hub; empty: the runs stay as they are.
+        python: Python of the environment; None: that of ``make comet``.
+
+    Raises:
+        ZooError: the environment, a file of a model or the segments of a row are missing, or a
+            folder is not writable.
+    """
+    comet = find_comet(names, python)
+    if comet is None:
+        return list(runs)
+    for run in runs:
+        check_links(run.folder)
+    rows = [row for run in runs for row in run.rows]
+    logs = [run.folder / row.instances for run in runs for row in run.rows]
+    try:
+        scored = iter(with_comet(rows, logs, comet))
+        found = [replace(run, rows=[next(scored) for _ in run.rows]) for run in runs]
+        for run in found:
+            write_rows(run.rows, run.folder / RESULTS)
+    except OSError as error:
+        raise ZooError(f"COMET scores cannot be added to a run: {error}.") from error
+    return found

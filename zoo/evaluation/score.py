@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from zoo.evaluation.comet import with_comet
 from zoo.evaluation.compute import compute_facts, stage_parts
-from zoo.evaluation.finished_comet import with_comet
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.segments import offline_segments, write_segment_files
 from zoo.evaluation.settings import Settings, resampling

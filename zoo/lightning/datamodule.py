@@ -103,6 +103,7 @@ class TalksDataModule(LightningDataModule):
         talks = self.corpus.talks(split, limit=self.talks)
         queue = TalkQueue(
             talks_to_stream(talks, self.view),
+            corpus=self.corpus.name,
             split=split,
             whole=self.whole,
             batch_size=self.batch_size,

@@ -37,7 +37,7 @@ class StreamStore:
 
     def __init__(self, folder: Path, *, rank: int = 0) -> None:
         self.folder = folder
-        self.path = folder / (f"streams.{rank}.jsonl" if rank else "streams.jsonl")
+        self.path = folder / _file_name(rank)
 
     def append(self, instance: Instance) -> None:
         """Write a finished stream. After the call it survives a kill of the process."""
@@ -55,9 +55,20 @@ class StreamStore:
         with atomic_file(self.path) as temporary, temporary.open("wb") as log:
             log.writelines(map(self._line, instances))
 
-    def clear(self) -> None:
-        """Remove the streams that this rank has written in an earlier evaluation."""
+    def clear(self, *, ranks: int = 1) -> None:
+        """Remove the streams that this rank has written in an earlier evaluation.
+
+        Rank 0 also removes those of the ranks that the new evaluation does not have.
+
+        Args:
+            ranks: Number of ranks of the new evaluation.
+        """
         self.path.unlink(missing_ok=True)
+        if self.path.name == _file_name(0):
+            present = {_file_name(rank) for rank in range(ranks)}
+            for path in self.folder.glob(PATTERN):
+                if path.name not in present:
+                    path.unlink()
 
     def read(self, *, samples: bool = True) -> dict[int, Instance]:
         """Return the streams of all ranks by index.
@@ -138,6 +149,11 @@ class StreamStore:
     def _samples(self, index: int) -> Path:
         """Return the path of the samples of a stream."""
         return self.folder / SAMPLES / f"{index:05d}.npy"
+
+
+def _file_name(rank: int) -> str:
+    """Return the name of the file that a rank writes."""
+    return f"streams.{rank}.jsonl" if rank else "streams.jsonl"
 
 
 def _speech_record(piece: SpeechOutput) -> dict[str, Any]:

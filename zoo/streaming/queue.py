@@ -18,6 +18,7 @@ class TalkQueue:
 
     Args:
         talks: All talks of the evaluation, in the same order on all ranks.
+        corpus: Name of the corpus, for results.
         split: Name of the split, for logged scores.
         whole: Whether each talk is one chunk, for offline decoding.
         batch_size: Number of talks that one rank streams in lockstep.
@@ -32,12 +33,14 @@ class TalkQueue:
         self,
         talks: Sequence[Talk],
         *,
+        corpus: str = "",
         split: str = "tst",
         whole: bool = False,
         batch_size: int = 1,
         name: str | None = None,
     ) -> None:
         self.talks = talks
+        self.corpus = corpus
         self.split = split
         self.whole = whole
         self.batch_size = batch_size
@@ -61,6 +64,7 @@ class TalkQueue:
         """Return a queue of this rank alone with some of the talks, which keep their positions."""
         queue = _LocalQueue(
             self.talks,
+            corpus=self.corpus,
             split=self.split,
             whole=self.whole,
             batch_size=self.batch_size,
