@@ -101,7 +101,7 @@ def test_an_evaluation_scores_all_rows_in_one_process(
     assert good.scores["COMET_my_kiwi"] == 0.0
     assert bad.scores["COMET_my_kiwi"] == pytest.approx((0 + 0 + 1 / 2) / 3, abs=0.2)
     assert [talk.scores["DocCOMET"] for talk in bad.talks] == [pytest.approx(4 / 5), 1 / 2]
-    assert bad.settings["comet"]["COMET_my_kiwi"] == "metrics/my-kiwi"
+    assert bad.settings.comet["COMET_my_kiwi"] == "metrics/my-kiwi"
     signature = bad.signatures["COMET"]
     assert signature.startswith("COMET|model:Unbabel/wmt22-comet-da|files:f")
     assert "|reference:yes|unbabel-comet:2.2.7|reseg:mwer(" in signature

@@ -8,6 +8,7 @@ import pytest
 from zoo.evaluation import compute
 from zoo.evaluation.compute import compute_facts, load_note, stage_parts
 from zoo.results.row import Row
+from zoo.results.settings import Compute, RowSettings
 from zoo.types import ChunkTime, Instance, StageTimes
 
 
@@ -18,7 +19,7 @@ def stream(length: float, cpu: float = 0.5, **seconds: float) -> Instance:
 
 
 def row(**settings: Any) -> Row:
-    return Row("s", None, "d", "tst", "en", "de", {}, {}, "i", settings=settings)
+    return Row("s", None, "d", "tst", "en", "de", {}, {}, "i", settings=RowSettings(**settings))
 
 
 def test_parts_are_seconds_per_second_of_the_streams_that_were_measured() -> None:
@@ -31,19 +32,18 @@ def test_facts_have_the_share_of_a_cpu_and_the_load(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compute.os, "getloadavg", lambda: (3.0, 2.0, 1.0))
     monkeypatch.setattr(compute, "usable_cores", lambda: 2)
     streams = [stream(4, 0.75, encoder=1.0), stream(8, 0.25, decode=1.0)]
-    assert compute_facts(streams) == {
-        "compute": {"chunk_seconds": 3.0, "cpu_share": 0.5, "load_average": 3.0, "cores": 2}
-    }
-    assert compute_facts([stream(4)]) == {}
+    assert compute_facts(streams) == Compute(
+        chunk_seconds=3.0, cpu_share=0.5, load_average=3.0, cores=2
+    )
+    assert compute_facts([stream(4)]) is None
 
 
 @pytest.mark.parametrize(
     ("share", "load", "loaded"), [(0.99, 0.5, False), (0.5, 0.5, True), (0.99, 9.0, True)]
 )
 def test_rows_of_a_loaded_machine_are_marked(share: float, load: float, loaded: bool) -> None:
-    facts = {"chunk_seconds": 1.0, "cpu_share": share, "load_average": load, "cores": 2}
-    marked = row(compute=facts)
+    marked = row(compute=Compute(chunk_seconds=1.0, cpu_share=share, load_average=load, cores=2))
     assert marked.has_loaded_machine is loaded
     assert ("of 1 of 2 rows are too high" in load_note([marked, row()])) is loaded
     assert load_note([row()]) == ""
-    assert not replace(marked, settings={}).has_loaded_machine
+    assert not replace(marked, settings=RowSettings()).has_loaded_machine

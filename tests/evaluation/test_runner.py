@@ -178,7 +178,8 @@ def test_a_row_is_warmed_up_and_only_the_offline_row_has_a_batch(
     assert backbone.streams == 1 + len(talks)  # the first one is a warm-up
     assert set(backbone.batches) == {1}
     assert sum(row.stages.values()) == pytest.approx(row.scores["RTF"], abs=1e-5)
-    assert row.settings["compute"]["cores"] >= 1
+    assert row.settings.compute is not None
+    assert row.settings.compute.cores >= 1
     ceiling = next(rows)
     assert backbone.streams == 1 + len(talks) + len(WORDS) * len(talks)
     assert max(backbone.batches) == 3
@@ -216,7 +217,7 @@ def test_segments_one_by_one(talks: list[Talk], tmp_path: Path) -> None:
     row, ceiling = evaluated.run(system(TurnTaker()))
     assert len(read_log(tmp_path / row.instances, language=DE)) == 4
     assert row.scores["LAAL"] == pytest.approx(WORD)
-    assert row.settings["talks"] == 4
+    assert row.settings.talks == 4
     assert ceiling.scores["BLEU"] == pytest.approx(100)
     assert row.has_reference_segments
     assert not ceiling.has_reference_segments

@@ -74,7 +74,7 @@ def rows(tmp_path: Path) -> list[Row]:
 
 def test_rows_are_compared_with_the_first_system(tmp_path: Path, rows: list[Row]) -> None:
     oracle, good, bad, same, offline = with_significance(rows, tmp_path, QUICK)
-    assert good.settings["baseline"] == "good m=2"
+    assert good.settings.baseline == "good m=2"
     assert good.p_values == {}
     for test in ("bootstrap", "randomisation"):
         assert set(bad.p_values[test]) == {"BLEU", "chrF", "StreamLAAL"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from zoo.results.row import KnobValue, Row
+from zoo.results.settings import MetricFacts, RowSettings
 from zoo.tracking.results import (
     hypotheses,
     joint_curves,
@@ -48,12 +49,12 @@ def row(system: str, value: float, bleu: float, **changed: Any) -> Row:
     scores = {"BLEU": bleu, "StreamLAAL": value / 2, "LongAP": 0.5, "COMET": bleu / 100}
     facts: dict[str, Any] = {
         "scores": scores,
-        "settings": {
-            "weights": {"backbone.name": "a/b"},
-            "parameters": 7,
-            "convention": "queue",
-            "metrics": ["COMET"],
-        },
+        "settings": RowSettings(
+            weights={"backbone.name": "a/b"},
+            parameters=7,
+            convention="queue",
+            metrics={"COMET": MetricFacts(axis="quality")},
+        ),
         "knob": KnobValue("m", value),
         **changed,
     }
@@ -98,7 +99,7 @@ def test_comet_scores_follow_with_the_latency_of_their_row(
         lambda self, prefix, scores, **facts: sent.append({"scores": scores, **facts}),
     )
     scores = {"BLEU": 20.0, "StreamLAAL": 0.5, "COMET": 0.8, "DocCOMET": 0.7}
-    scored = row("a", 1, 20.0, scores=scores, settings={"comet": {"COMET": "owner/model"}})
+    scored = row("a", 1, 20.0, scores=scores, settings=RowSettings(comet={"COMET": "owner/model"}))
     log_comet(Recorder(), [scored])
     (one,) = sent
     assert one["scores"] == {"StreamLAAL": 0.5, "COMET": 0.8, "DocCOMET": 0.7}

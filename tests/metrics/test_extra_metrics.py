@@ -1,20 +1,21 @@
 """Metrics of the configuration are scored beside the built-in metrics."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.metrics.test_scores import DE, SEGMENTS, TALK
 from zoo.config import build, compose
 from zoo.errors import ZooError
+from zoo.evaluation.score import metric_facts
 from zoo.metrics.latency import SegmentLatency, Timing
 from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import TER, ChrF
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.sums import SummedMetric
-from zoo.results.names import columns
+from zoo.results.names import columns, find_entry
 from zoo.results.row import Row
+from zoo.results.settings import RowSettings
 
 
 class LastUnit(SegmentLatency):
@@ -89,8 +90,17 @@ def test_another_class_is_refused() -> None:
         build(compose("evaluate", given).evaluation)
 
 
-def test_the_table_shows_extra_metrics(tmp_path: Path) -> None:
+def test_the_table_shows_extra_metrics_with_their_units() -> None:
+    metrics = {"LastUnit": metric_facts(LastUnit()), "TER": metric_facts(TER())}
     row = Row(
-        "s", None, "d", "tst", "en", "de", {"TER": 1.0}, {}, "", settings={"metrics": ["TER"]}
+        *("s", None, "d", "tst", "en", "de", {"TER": 1.0, "LastUnit": 2.0}, {}, ""),
+        settings=RowSettings(metrics=metrics),
     )
-    assert [column.score for column in columns([row])][-1] == "TER"
+    assert [(column.score, column.unit) for column in columns([row])][-2:] == [
+        ("LastUnit", "s"),
+        ("TER", ""),
+    ]
+    assert find_entry("LastUnit", [row]).axis == "latency"
+    assert find_entry("LastUnit_CA", [row]).better == "lower"
+    assert find_entry("TER", [row]).better == "lower"
+    assert find_entry("TER").better is None

@@ -13,6 +13,7 @@ from zoo.report.markup import headline
 from zoo.results import groups
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import KnobValue, Row, TalkScores, read_rows, write_rows
+from zoo.results.settings import RowSettings
 
 
 def row(system: str, bleu: float, kind: str = "system") -> Row:
@@ -28,7 +29,7 @@ def row(system: str, bleu: float, kind: str = "system") -> Row:
         instances=f"instances/00-{system}/instances.log",
         kind=kind,  # type: ignore[arg-type]
         flags=("late",),
-        settings={"convention": "queue", "talks": 2},
+        settings=RowSettings(convention="queue", talks=2),
     )
 
 
@@ -69,9 +70,9 @@ def test_rows_carry_the_overrides_in_which_runs_differ(tmp_path: Path) -> None:
         ("b", 70.0),
     ]
     assert rows[0].instances == "../sweep/0/instances/00-a/instances.log"
-    assert rows[2].settings["overrides"] == ["evaluation.talks=2", "backbone.window.size=200"]
-    assert rows[3].settings["run"] == str(other)
-    assert rows[3].settings["overrides"] == ["evaluation.talks=2", *named]
+    assert rows[2].settings.overrides == ("evaluation.talks=2", "backbone.window.size=200")
+    assert rows[3].settings.run == str(other)
+    assert rows[3].settings.overrides == ("evaluation.talks=2", *named)
 
 
 def test_a_run_is_listed_once_and_reports_on_runs_are_left_out(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_a_system_of_one_run_keeps_its_name(tmp_path: Path) -> None:
 
 
 def on_talks(rows: list[Row], talks: int) -> list[Row]:
-    return [replace(one, settings={**one.settings, "talks": talks}) for one in rows]
+    return [replace(one, settings=replace(one.settings, talks=talks)) for one in rows]
 
 
 def test_runs_on_different_talks_have_tables_of_their_own(
@@ -163,13 +164,13 @@ def test_runs_on_different_talks_have_tables_of_their_own(
 
 def test_the_number_of_talks_divides_runs_without_a_hash(tmp_path: Path) -> None:
     """Results of other tools have none."""
-    segments = {"view": "segments", "talks": 18}
+    segments = RowSettings(view="segments", talks=18)
     rows = [replace(row("c", 1.0), settings=segments)]
     places = [
         run(tmp_path / "one", on_talks([row("a", 50.0)], 1)),
         run(tmp_path / "two", on_talks([row("b", 60.0)], 2)),
         run(tmp_path / "three", rows),
-        run(tmp_path / "four", [replace(row("d", 1.0), settings={})]),
+        run(tmp_path / "four", [replace(row("d", 1.0), settings=RowSettings())]),
     ]
     joined = joined_rows(find_runs(places), tmp_path / "joined")
     assert [one.test_set[-1] for one in joined] == [
@@ -181,7 +182,7 @@ def test_the_number_of_talks_divides_runs_without_a_hash(tmp_path: Path) -> None
 
 
 def test_segments_of_the_same_talks_stay_in_their_table(tmp_path: Path) -> None:
-    segments = replace(row("b", 60.0), settings={"view": "segments", "talks": 18})
+    segments = replace(row("b", 60.0), settings=RowSettings(view="segments", talks=18))
     one = run(tmp_path / "one", [row("a", 50.0)], corpus="11")
     two = run(tmp_path / "two", [segments], corpus="11")
     [_] = groups.by_test_set(joined_rows(find_runs([one, two]), tmp_path / "joined"))

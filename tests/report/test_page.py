@@ -25,6 +25,7 @@ from zoo.report.palette import STYLES, places, variables
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.sounds import has_opus
 from zoo.results.row import KnobValue, Row
+from zoo.results.settings import RowSettings
 from zoo.results.streams import ReportStream
 from zoo.talks import Segment, Talk, Word
 from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
@@ -77,7 +78,7 @@ def row(
         "i",
         kind=kind,
         flags=flags,
-        settings={} if weights is None else {"weights": {"backbone.name": weights}},
+        settings=RowSettings(weights={} if weights is None else {"backbone.name": weights}),
     )
 
 
@@ -390,8 +391,10 @@ def test_segments_have_marks_and_missing_reference_words(stream: ReportStream) -
 
 
 def test_systems_that_receive_reference_segments_are_apart(tmp_path: Path) -> None:
-    informed = replace(row(4, BLEU=90.0), system="alignatt", settings={"reference_segments": True})
-    sentences = replace(row(4, BLEU=91.0), system="edatt", settings={"view": "segments"})
+    informed = replace(
+        row(4, BLEU=90.0), system="alignatt", settings=RowSettings(reference_segments=True)
+    )
+    sentences = replace(row(4, BLEU=91.0), system="edatt", settings=RowSettings(view="segments"))
     page = write_page(tmp_path / "report.html", [row(), informed, sentences], [])
     assert [entry["segmented"] for entry in page.data["rows"]] == [False, True, True]
     bodies = [attributes["class"] for tag, attributes in page.tags if tag == "tbody"]
@@ -409,7 +412,7 @@ def test_the_page_has_a_bar_per_row_with_measured_stages(tmp_path: Path) -> None
 
 
 def test_intervals_are_in_the_table_and_for_the_chart(tmp_path: Path) -> None:
-    tested = replace(row(), intervals={"BLEU": (48.0, 52.5)}, settings={"resamples": 1000})
+    tested = replace(row(), intervals={"BLEU": (48.0, 52.5)}, settings=RowSettings(resamples=1000))
     page = write_page(tmp_path / "report.html", [tested, row(3)], [])
     assert [entry["intervals"] for entry in page.data["rows"]] == [{"BLEU": [48.0, 52.5]}, {}]
     assert "50.0±2.2" in page.text  # one above the other

@@ -1,11 +1,13 @@
 """The bars of the compute by stage."""
 
 import re
+from dataclasses import replace
 
 from zoo.report.stages import stage_section
 from zoo.results.row import KnobValue, Row
+from zoo.results.settings import Compute, RowSettings
 
-FACTS = {"chunk_seconds": 2.0, "cpu_share": 0.4, "load_average": 1.0, "cores": 2}
+COMPUTE = Compute(chunk_seconds=2.0, cpu_share=0.4, load_average=1.0, cores=2)
 
 
 def row(system: str, knob: float, /, **stages: float) -> Row:
@@ -16,7 +18,7 @@ def row(system: str, knob: float, /, **stages: float) -> Row:
 def test_each_row_has_a_bar_with_its_stages() -> None:
     fast = row("fast", 1, decode=0.1, encoder=0.1)
     slow = row("<slow>", 2, encoder=0.3, other=0.1)
-    slow.settings["compute"] = FACTS
+    slow = replace(slow, settings=RowSettings(compute=COMPUTE))
     page = stage_section([fast, row("unmeasured", 3), slow])
     assert re.findall(r'class="stage (\w+)" style="width:([\d.]+)%"', page) == [
         ("encoder", "25.000"),

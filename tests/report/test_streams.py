@@ -15,6 +15,7 @@ from zoo.metrics.rules import find_rules
 from zoo.report.page import write_report
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import Row, write_rows
+from zoo.results.settings import RowSettings
 from zoo.results.store import StreamStore
 from zoo.results.streams import finished_streams, write_talks
 from zoo.talks import Segment, Talk, Target, Word
@@ -57,7 +58,7 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
         scores={"BLEU": 50.0},
         signatures={},
         instances="instances/00/instances.log",
-        settings={"convention": "cumulative"},
+        settings=RowSettings(convention="cumulative"),
     )
     offline = replace(row, kind="ceiling", instances="instances/01/instances.log")
     log = folder / row.instances

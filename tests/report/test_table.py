@@ -9,6 +9,7 @@ from rich.console import Console
 from zoo.report.table import number, print_table
 from zoo.results.groups import by_system
 from zoo.results.row import KnobValue, Row
+from zoo.results.settings import RowSettings
 
 
 def row(
@@ -95,7 +96,7 @@ def test_narrow_terminal_keeps_quality_latency_and_flags(width: int) -> None:
 
 def test_streams_of_single_sentences_have_the_latency_of_simuleval() -> None:
     scores = {"LAAL": 2.22, "LAAL_CA": 3.33, "AL": 4.44}
-    sentence = replace(row("streamuni", 3, **scores), settings={"view": "segments"})
+    sentence = replace(row("streamuni", 3, **scores), settings=RowSettings(view="segments"))
     text = printed(100, (sentence,))
     assert all(value in text for value in ("2.22", "3.33", "4.44"))
     assert "Stream" not in text
@@ -106,7 +107,9 @@ def test_streams_of_single_sentences_have_the_latency_of_simuleval() -> None:
 
 def test_sentences_of_a_tool_with_milliseconds_are_shown_in_them() -> None:
     scores = {"AL": 0.9123456, "LAAL": 1.25, "AP": 0.71249, "DAL": 1.5, "ATD": 0.8, "LAAL_CA": None}
-    sentence = replace(row("theirs", **scores), settings={"view": "talks", "rules": "simuleval"})
+    sentence = replace(
+        row("theirs", **scores), settings=RowSettings(view="talks", rules="simuleval")
+    )
     text = printed(100, (sentence,))
     assert "(times in milliseconds)" in text
     assert "Stream" not in text
@@ -114,7 +117,7 @@ def test_sentences_of_a_tool_with_milliseconds_are_shown_in_them() -> None:
     wanted = ["912.346", "1250.000", "–", "0.712", "1500.000", "800.000", "0.25"]
     assert line.split() == ["theirs", "80.0", "88.8", *wanted]
 
-    zoo = printed(100, (replace(sentence, settings={"view": "talks", "rules": "zoo"}),))
+    zoo = printed(100, (replace(sentence, settings=RowSettings(view="talks", rules="zoo")),))
     assert "(times in seconds)" in zoo
     assert "0.91" in zoo
 
@@ -133,7 +136,7 @@ def test_systems_follow_each_other_without_blank_rows() -> None:
 
 
 def test_systems_that_receive_the_reference_segments_follow_the_others() -> None:
-    informed = replace(row("alignatt", 2), settings={"reference_segments": True})
+    informed = replace(row("alignatt", 2), settings=RowSettings(reference_segments=True))
     lines = printed(100, (informed, *ROWS)).splitlines()
     first = [line.split()[0] for line in lines[3:]]
     assert first[:5] == ["infinisst", "m=4", "alignatt", "gold", "offline"]
@@ -204,7 +207,7 @@ def test_speech_columns_appear_only_for_speech_output() -> None:
 def test_intervals_and_stars_fit_the_terminal() -> None:
     intervals = dict.fromkeys(("BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA"), (0.9, 1.3))
     p_values = {"bootstrap": {"BLEU": 0.01, "chrF": 0.2}, "randomisation": {"BLEU": 0.04}}
-    settings = {"resamples": 1000, "baseline": "infinisst m=1"}
+    settings = RowSettings(resamples=1000, baseline="infinisst m=1")
     rows = tuple(
         replace(one, intervals=intervals, p_values=p_values, settings=settings) for one in ROWS[1:3]
     )

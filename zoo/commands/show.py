@@ -81,7 +81,7 @@ class ShownRun:
         page = self._scored.folder / "report.html"
         # A recorded log may have a convention of its own.
         conventions = {
-            row.settings["convention"] or "no elapsed times" for row in rows if row.kind == "system"
+            row.settings.convention or "no elapsed times" for row in rows if row.kind == "system"
         }
         facts = {
             **self._facts,
@@ -111,9 +111,9 @@ def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:
 def list_weights(rows: Sequence[Row]) -> str:
     """Return the weights and the size of each system, without those of recorded logs."""
     named = {
-        row.system: f"{row.system}: {', '.join(row.settings['weights'].values())} "
-        f"({row.settings['parameters'] / 1e6:,.1f} M parameters)"
+        row.system: f"{row.system}: {', '.join(row.settings.weights.values())} "
+        f"({(row.settings.parameters or 0) / 1e6:,.1f} M parameters)"
         for row in rows
-        if row.kind == "system" and row.settings.get("weights")
+        if row.kind == "system" and row.settings.weights
     }
     return "; ".join(named.values()) or "none"

@@ -22,6 +22,7 @@ from zoo.evaluation.settings import Settings
 from zoo.metrics.comet.scorer import Comet
 from zoo.progress import audio_progress
 from zoo.results.row import Row, read_rows
+from zoo.results.settings import RowSettings
 from zoo.results.store import StreamStore
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
@@ -212,9 +213,15 @@ class StreamingEvaluation(StreamCallback):
             signatures={},
             instances="instances.log",
             kind="ceiling" if self.queue.whole else "system",
+            settings=RowSettings(
+                batch_size=self.queue.batch_size,
+                ranks=ranks().count,
+                streaming_seconds=round(self.seconds, 3),
+                parameters=sum(parameter.numel() for parameter in system.parameters()),
+                reference_segments=system.uses_reference_segments,
+            ),
         )
-        facts = {"batch_size": self.queue.batch_size, "streaming_seconds": round(self.seconds, 3)}
-        run.score(row, self.queue.talks, with_speech=system.emits_speech, facts=facts)
+        run.score(row, self.queue.talks, with_speech=system.emits_speech)
         if self._comet is not None:
             run.add_comet(self._comet)
         return run.rows[0].scores

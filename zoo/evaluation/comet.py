@@ -120,7 +120,7 @@ def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
         scores=row.scores | {name: score.value for name, score in scores.items()},
         signatures=row.signatures | {name: score.signature for name, score in scores.items()},
         talks=found.added_to(row.talks),
-        settings={**row.settings, "comet": {**row.settings.get("comet", {}), **names}},
+        settings=replace(row.settings, comet={**row.settings.comet, **names}),
     )
 
 
@@ -130,7 +130,10 @@ def _resegmentation(row: Row) -> str | None:
         return None
     if not row.has_references:
         return "time"
-    return resegmentation_name(row.settings["resegmentation"], find_rules(row.settings["rules"]))
+    method, rules = row.settings.resegmentation, row.settings.rules
+    assert method is not None
+    assert rules is not None
+    return resegmentation_name(method, find_rules(rules))
 
 
 def _with_scores(segments: Sequence[ScoredSegment], found: RowScores) -> list[ScoredSegment]:

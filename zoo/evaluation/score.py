@@ -5,10 +5,9 @@ streams of its row to the row's folder (``zoo.results.store``). Everything after
 here, from these files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from zoo.evaluation.comet import with_comet
 from zoo.evaluation.compute import compute_facts, stage_parts
@@ -20,8 +19,12 @@ from zoo.evaluation.talks import has_references
 from zoo.formats.speech import without_samples
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet
+from zoo.metrics.latency import SegmentLatency
+from zoo.metrics.sums import SummedMetric
 from zoo.results.files import report_streams, write_files
 from zoo.results.row import Row, write_rows
+from zoo.results.segments import ScoredSegment
+from zoo.results.settings import Better, MetricFacts, RowSettings
 from zoo.results.store import StreamStore
 from zoo.results.streams import ReportStream, write_talks
 from zoo.talks import Talk
@@ -62,15 +65,14 @@ class ScoredRun:
         talks: Sequence[Talk],
         *,
         with_speech: bool = False,
-        facts: Mapping[str, Any] | None = None,
     ) -> Row:
         """Score the streams of a row and write its files and ``results.json``.
 
         Args:
-            row: row without scores; its folder has a stream per talk.
+            row: row without scores; its folder has a stream per talk. The settings of a row that
+                was streamed in this run have the number of ranks.
             talks: talks of the row.
             with_speech: whether the system has target speech.
-            facts: further entries of ``settings``.
 
         Returns:
             The row with its scores.
@@ -84,7 +86,7 @@ class ScoredRun:
         is_offline, is_referenced = row.kind == "ceiling", has_references(talks)
         if is_offline:
             scored = self.scorer.offline(instances, talks, target, with_speech=with_speech)
-            segments: Sequence[Any] = offline_segments(talks, instances, language=target)
+            segments: Sequence[ScoredSegment] = offline_segments(talks, instances, language=target)
         else:
             scored = self.scorer.streamed(
                 instances,
@@ -101,11 +103,7 @@ class ScoredRun:
             flags=scored.flags,
             talks=scored.talks,
             stages=stage_parts(instances),
-            settings={
-                **row_settings(self.settings, instances, talks),
-                **(facts or {}),
-                **(compute_facts(instances) if facts else {}),
-            },
+            settings=row_settings(row, self.settings, instances, talks),
         )
         write_files(self.folder / row.instances, instances, talks, scored.transcripts)
         write_segment_files(folder, talks, segments, referenced=is_referenced)
@@ -141,26 +139,41 @@ class ScoredRun:
 
 
 def row_settings(
-    settings: Settings, instances: Sequence[Instance], talks: Sequence[Talk]
-) -> dict[str, Any]:
-    """Return the settings of an evaluation that the scores of a row depend on.
+    row: Row, settings: Settings, instances: Sequence[Instance], talks: Sequence[Talk]
+) -> RowSettings:
+    """Return the settings of a row, with those of the evaluation on which its scores depend.
 
     Args:
+        row: row without scores.
         settings: settings of the evaluation.
         instances: streams of the row.
         talks: talks of the row.
     """
     is_referenced = has_references(talks)
-    return {
-        "batch_size": settings.batch_size,
-        "convention": convention_of(instances, settings.convention),
-        "resegmentation": settings.resegmentation,
-        "rules": settings.rules,
-        "view": settings.view,
-        "talks": len(talks),
-        "metrics": list(settings.metrics) if is_referenced else [],
-        **({} if is_referenced else {"references": False}),
-    }
+    metrics = settings.metrics.items() if is_referenced else ()
+    return replace(
+        row.settings,
+        batch_size=row.settings.batch_size or settings.batch_size,
+        convention=convention_of(instances, settings.convention),
+        resegmentation=settings.resegmentation,
+        rules=settings.rules,
+        view=settings.view,
+        talks=len(talks),
+        metrics={name: metric_facts(metric) for name, metric in metrics},
+        references=is_referenced,
+        compute=None if row.settings.ranks is None else compute_facts(instances),
+    )
+
+
+def metric_facts(metric: SummedMetric) -> MetricFacts:
+    """Return how a metric of the configuration is shown."""
+    better: dict[bool | None, Better | None] = {True: "higher", False: "lower", None: None}
+    return MetricFacts(
+        axis="latency" if isinstance(metric, SegmentLatency) else "quality",
+        unit=metric.unit,
+        digits=metric.digits,
+        better=better[metric.higher_is_better],
+    )
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from zoo.errors import ZooError, unknown_choice
 from zoo.languages import language as find_language
@@ -110,20 +109,27 @@ def _estimated(
         values = [[segment.scores.get(name) for segment in one] for one in segments]
         found[score] = estimate_mean(values, resampling)
 
-    facts = {
-        "significance": list(resampling.tests),
-        "baseline": rows[0].label,
-        "resamples": resampling.resamples,
-        "trials": resampling.trials,
-        "resampling_seed": resampling.seed,
-    }
+    settings = [
+        replace(
+            row.settings,
+            significance=tuple(resampling.tests),
+            baseline=rows[0].label,
+            resamples=resampling.resamples,
+            trials=resampling.trials,
+            resampling_seed=resampling.seed,
+        )
+        for row in rows
+    ]
     return [
-        _row(row, {name: estimates[place] for name, estimates in found.items()}, facts)
+        _row(
+            replace(row, settings=settings[place]),
+            {name: estimates[place] for name, estimates in found.items()},
+        )
         for place, row in enumerate(rows)
     ]
 
 
-def _row(row: Row, estimates: Mapping[str, Estimate | None], facts: Mapping[str, Any]) -> Row:
+def _row(row: Row, estimates: Mapping[str, Estimate | None]) -> Row:
     """Return a row with estimates of those of its scores that are defined."""
     defined = {
         name: estimate
@@ -138,7 +144,6 @@ def _row(row: Row, estimates: Mapping[str, Estimate | None], facts: Mapping[str,
         row,
         intervals={name: estimate.interval for name, estimate in defined.items()},
         p_values=p_values,
-        settings={**row.settings, **facts},
     )
 
 

@@ -1,7 +1,7 @@
 """Streams the rows of systems in Lightning's Trainer; rank 0 scores each row from its folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from zoo.evaluation.score import ScoredRun
 from zoo.lightning.datamodule import TalksDataModule
 from zoo.machine.launch import is_main_process
 from zoo.results.row import Row
+from zoo.results.settings import RowSettings
 from zoo.systems.system import System
 from zoo.talks import Talk
 
@@ -35,7 +36,7 @@ class RowEvaluation(StreamingEvaluation):
     Args:
         run: the run; ``streams`` of a row are in the row's folder.
         trainer_options: the user's arguments of Lightning's Trainer.
-        facts: entries of ``settings`` of every row.
+        settings: settings of every row that do not depend on its streams.
         resume: whether the streams that the run folder has are not streamed again.
     """
 
@@ -44,14 +45,14 @@ class RowEvaluation(StreamingEvaluation):
         run: ScoredRun,
         trainer_options: Mapping[str, Any],
         *,
-        facts: Mapping[str, Any],
+        settings: RowSettings,
         resume: bool,
     ) -> None:
         super().__init__(run.scorer, resume=resume, comet=False, warm_up=True)
         self.row: Row | None = None
         self.trainer = evaluation_trainer(trainer_options, [self])
         self._run = run
-        self._facts = facts
+        self._settings = replace(settings, ranks=self.trainer.world_size)
 
     def talks_of(self, row: Row, talks: Sequence[Talk]) -> TalksDataModule:
         """Begin a row, and return its talks for ``trainer.test``.
@@ -76,16 +77,9 @@ class RowEvaluation(StreamingEvaluation):
     def score(self, system: System) -> Mapping[str, float | None]:
         """Score the row from its folder; see ``StreamingEvaluation``."""
         assert self.row is not None
-        self.row = self._run.score(
-            self.row,
-            self.queue.talks,
-            with_speech=system.emits_speech,
-            facts={
-                "ranks": self.trainer.world_size,
-                "streaming_seconds": round(self.seconds, 3),
-                **self._facts,
-            },
-        )
+        settings = replace(self._settings, streaming_seconds=round(self.seconds, 3))
+        row = replace(self.row, settings=settings)
+        self.row = self._run.score(row, self.queue.talks, with_speech=system.emits_speech)
         return self.row.scores
 
 
@@ -109,12 +103,12 @@ def stream_rows(
         weights: hub ids and folders of the system's weights, by configuration key.
         resume: whether the streams that the run folder has are not streamed again.
     """
-    facts = {
-        "weights": dict(weights),
-        "parameters": sum(parameter.numel() for parameter in system.parameters()),
-        "reference_segments": system.uses_reference_segments,
-    }
-    evaluation = RowEvaluation(run, trainer_options, facts=facts, resume=resume)
+    settings = RowSettings(
+        weights=dict(weights),
+        parameters=sum(parameter.numel() for parameter in system.parameters()),
+        reference_segments=system.uses_reference_segments,
+    )
+    evaluation = RowEvaluation(run, trainer_options, settings=settings, resume=resume)
     for row, talks in rows:
         evaluation.trainer.test(system, evaluation.talks_of(row, talks), verbose=False)
         if is_main_process():

@@ -43,9 +43,13 @@ class WeightedMean:
     Attributes:
         sums: The sum of the values and their number.
         higher_is_better: Whether a higher mean is better; None if neither holds.
+        unit: Unit of the mean, such as ``s``; empty: none.
+        digits: Number of decimals that tables show.
     """
 
     higher_is_better: bool | None = None
+    unit: str = ""
+    digits: int = 2
 
     def __init__(self) -> None:
         self.sums = [0.0, 0.0]
@@ -62,7 +66,10 @@ class WeightedMean:
 
 
 class SegmentLatency(WeightedMean):
-    """Unweighted mean over all segments for which :meth:`score` is defined."""
+    """Unweighted mean over all segments for which :meth:`score` is defined: seconds, lower wins."""
+
+    higher_is_better: bool | None = False
+    unit: str = "s"
 
     def score(self, timing: Timing) -> float | None:
         """Return the latency of one segment in seconds (AP: a ratio), or None if undefined."""

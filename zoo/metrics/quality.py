@@ -29,9 +29,13 @@ class CorpusQuality:
     Attributes:
         sums: sacreBLEU's sufficient statistics.
         higher_is_better: Whether a higher score is better.
+        unit: Unit of the score; empty: none.
+        digits: Number of decimals that tables show.
     """
 
     higher_is_better: bool | None = True
+    unit: str = ""
+    digits: int = 2
 
     def __init__(self, scorer: SacreMetric) -> None:
         self.scorer = scorer

@@ -12,10 +12,14 @@ class SummedMetric(Protocol):
     Attributes:
         sums: The sums over segments, all 0 before the first update.
         higher_is_better: Whether a higher score is better; None if neither holds.
+        unit: Unit of the score, such as ``s``; empty: none.
+        digits: Number of decimals that tables show.
     """
 
     sums: list[float]
     higher_is_better: bool | None
+    unit: str
+    digits: int
 
     def compute(self) -> float:
         """Return the score; NaN if it is undefined."""

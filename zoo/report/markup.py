@@ -84,11 +84,11 @@ def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
     """
     ceilings = (other for other in group if other.kind == "ceiling")
     found = [other for other in ceilings if other.scores.get(main_score("quality")) is not None]
-    weights = row.settings.get("weights")
+    weights = row.settings.weights
     for other in found:
         if other.system == f"{row.system} offline":
             return other
-    same = [other for other in found if weights and other.settings.get("weights") == weights]
+    same = [other for other in found if weights and other.settings.weights == weights]
     # Rows of other search settings, such as beams, have the same weights
     return same[0] if len(same) == 1 else None
 

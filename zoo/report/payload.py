@@ -13,7 +13,7 @@ from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
+from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, outside_entries
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
@@ -131,7 +131,8 @@ def _axes(rows: Sequence[Row]) -> dict[str, list[str]]:
             if value is not None and name not in present:
                 present.append(name)
 
-    qualities = [entry.name for entry in SCORES if entry.axis == "quality"]
+    entries = (*SCORES, *outside_entries(rows))
+    qualities = [entry.name for entry in entries if entry.axis == "quality"]
     latencies = [
         entry.name
         for entry in SCORES

@@ -64,10 +64,12 @@ def _bars(group: Sequence[Row], rows: Sequence[Row], longest: float) -> Iterator
 
 def _description(row: Row) -> str:
     """Return the compute of each stage per second of audio, and per chunk if that is known."""
-    chunk = row.settings.get("compute", {}).get("chunk_seconds")
+    compute = row.settings.compute
     texts = []
     for stage in STAGES:
         if value := row.stages.get(stage):
-            per_chunk = "" if chunk is None else f" ({1000 * value * chunk:.1f} ms per chunk)"
+            per_chunk = (
+                f" ({1000 * value * compute.chunk_seconds:.1f} ms per chunk)" if compute else ""
+            )
             texts.append(f"{stage} {number(value, 4)}{per_chunk}")
     return html.escape(", ".join(texts))

@@ -27,7 +27,7 @@ def chosen_columns(rows: Sequence[Row], names: Sequence[str] | None) -> list[Col
     for name in names:
         if name not in known:
             raise unknown_choice("score", name, known)
-    return [find_entry(name).column() for name in names]
+    return [find_entry(name, rows).column() for name in names]
 
 
 def by_score(rows: Sequence[Row], names: Sequence[str]) -> RenderableType:

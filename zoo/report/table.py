@@ -55,12 +55,12 @@ def cell(row: Row, column: Column) -> str:
 def significance_notes(rows: Sequence[Row]) -> list[str]:
     """Return what the marks of :func:`cell` mean, one sentence each; empty without marks."""
     intervals = [
-        f"± 95 % interval ({row.settings['resamples']} resamples of the segments)"
+        f"± 95 % interval ({row.settings.resamples} resamples of the segments)"
         for row in rows
         if row.intervals
     ]
     tests = [
-        f"* p < {P_VALUE:g} against {row.settings['baseline']} ({' and '.join(row.p_values)})"
+        f"* p < {P_VALUE:g} against {row.settings.baseline} ({' and '.join(row.p_values)})"
         for row in rows
         if row.p_values
     ]

@@ -9,11 +9,10 @@ import yaml
 
 from zoo.disk.parsing import parse_json, parse_yaml
 from zoo.errors import ZooError
-from zoo.results.row import TALK_SET, Row, read_rows
+from zoo.results.row import Row, read_rows
 
 RESULTS = "results.json"
-RUN = "run"  # setting of a joined row: the folder of its run
-CORPUS = "corpus_hash"  # setting of a joined row: hash of the talks of its run, or their number
+CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
 OFFLINE = " offline"  # end of the name of an offline row
 # Overrides of these keys do not change a result, so they do not name a row.
 SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
@@ -40,7 +39,7 @@ class FinishedRun:
     @property
     def is_joined(self) -> bool:
         """Whether the folder is a report on other runs, whose rows name them."""
-        return any(RUN in row.settings for row in self.rows)
+        return any(row.settings.run is not None for row in self.rows)
 
 
 def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
@@ -97,7 +96,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     found = [(run, _placed(row, run, folder)) for run in runs for row in run.rows]
     labels = _talk_sets([row for _, row in found])
     named = [
-        (run, replace(row, settings={**row.settings, TALK_SET: label} if label else row.settings))
+        (run, replace(row, settings=replace(row.settings, talk_set=label)))
         for (run, row), label in zip(found, labels, strict=True)
     ]
     kept: list[tuple[FinishedRun, Row]] = []
@@ -120,11 +119,15 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
 
 def _placed(row: Row, run: FinishedRun, folder: Path) -> Row:
     """Return a row whose log is relative to a folder and whose settings name its run and talks."""
-    settings = {name: value for name, value in row.settings.items() if name != TALK_SET}
-    corpus = row.settings.get(CORPUS) or run.corpus_hash or _size(run.rows)
-    added = {RUN: str(run.folder), "overrides": list(run.overrides), CORPUS: corpus}
+    settings = replace(
+        row.settings,
+        run=str(run.folder),
+        overrides=tuple(run.overrides),
+        corpus_hash=row.settings.corpus_hash or run.corpus_hash or _size(run.rows),
+        talk_set="",
+    )
     log = os.path.relpath(run.folder / row.instances, folder)
-    return replace(row, instances=log, settings={**settings, **added}, p_values={})
+    return replace(row, instances=log, settings=settings, p_values={})
 
 
 def _talk_sets(rows: Sequence[Row]) -> list[str]:
@@ -135,7 +138,8 @@ def _talk_sets(rows: Sequence[Row]) -> list[str]:
     """
     sets: dict[object, dict[str, list[Row]]] = {}
     for row in rows:
-        sets.setdefault(row.test_set, {}).setdefault(row.settings[CORPUS], []).append(row)
+        of_talks = sets.setdefault(row.test_set, {})
+        of_talks.setdefault(str(row.settings.corpus_hash), []).append(row)
     labels: dict[tuple[object, str], str] = {}
     for key, group in sets.items():
         sizes = {corpus: _size(found) for corpus, found in group.items()}
@@ -143,18 +147,16 @@ def _talk_sets(rows: Sequence[Row]) -> list[str]:
             is_unique = corpus == size or list(sizes.values()).count(size) == 1
             labels[key, corpus] = size if is_unique else f"{size} ({corpus[:8]})".strip()
     return [
-        labels[row.test_set, row.settings[CORPUS]] if len(sets[row.test_set]) > 1 else ""
+        labels[row.test_set, str(row.settings.corpus_hash)] if len(sets[row.test_set]) > 1 else ""
         for row in rows
     ]
 
 
 def _size(rows: Sequence[Row]) -> str:
     """Return the number of talks of a run as text; without whole talks, that of its segments."""
-    whole = [
-        row for row in rows if row.kind != "ceiling" and row.settings.get("view") != "segments"
-    ]
+    whole = [row for row in rows if row.kind != "ceiling" and row.settings.view != "segments"]
     unit = "talk" if whole else "segment"
-    numbers = [row.settings["talks"] for row in whole or rows if "talks" in row.settings]
+    numbers = [row.settings.talks for row in whole or rows if row.settings.talks is not None]
     if not numbers:
         return "unknown talks"
     return f"{numbers[0]} {unit}{'' if numbers[0] == 1 else 's'}"

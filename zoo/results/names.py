@@ -1,16 +1,16 @@
 """Scores by name: one entry for each, with its column, its unit and the roles that it plays."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from zoo.results.row import Row
+from zoo.results.settings import Axis, Better
 
 # Tables: of whole talks, of streams of one sentence each, of talks without references; "speech"
 # has the columns that a table of the first two kinds adds for target speech.
 TableKind = Literal["talks", "sentences", "speech", "unreferenced"]
-Axis = Literal["quality", "latency"]
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
 MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
@@ -62,7 +62,7 @@ class Entry:
     axis: Axis | None = None
     of: Literal["text", "speech", "output", "events"] = "text"
     mean_of: str | None = None
-    better: Literal["higher", "lower"] | None = None
+    better: Better | None = None
 
     def column(self, kind: TableKind | None = None) -> Column:
         """Return the column of the score in a kind of table; None: outside of these tables."""
@@ -117,13 +117,24 @@ SCORES = (
 COMET = _quality("COMET", digits=4)
 
 
-def find_entry(name: str) -> Entry:
-    """Return the entry of a score; a computation-aware score may have that of the ideal one."""
-    entries = {entry.name: entry for entry in SCORES}
+def find_entry(name: str, rows: Sequence[Row] = ()) -> Entry:
+    """Return the entry of a score; a computation-aware score may have that of the ideal one.
+
+    Args:
+        name: name of the score.
+        rows: rows whose settings describe the metrics of the configuration.
+    """
+    entries = {entry.name: entry for entry in (*outside_entries(rows), *SCORES)}
     if is_comet(name):
         return replace(COMET, name=name, heading=name.replace("_", "\n"))
     ideal = entries.get(name.removesuffix(COMPUTATION_AWARE), Entry(name))
     return entries.get(name) or replace(ideal, name=name, heading="", mean_of=None)
+
+
+def outside_entries(rows: Sequence[Row]) -> list[Entry]:
+    """Return the entries of the metrics of the configuration that any row has."""
+    metrics = {name: facts for row in rows for name, facts in row.settings.metrics.items()}
+    return [Entry(name, **asdict(facts)) for name, facts in metrics.items()]
 
 
 def is_comet(name: str) -> bool:
@@ -151,7 +162,7 @@ def table_kind(row: Row) -> TableKind:
     """Return the kind of table that shows a row."""
     if not row.has_references:
         return "unreferenced"
-    is_sentences = row.settings.get("view") == "segments" or row.scores.get("AL") is not None
+    is_sentences = row.settings.view == "segments" or row.scores.get("AL") is not None
     return "sentences" if is_sentences else "talks"
 
 
@@ -176,10 +187,9 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         if value is not None
     }
     shown = _columns(kind, spoken)
-    if kind == "sentences" and all(row.settings.get("rules") in MILLISECONDS for row in rows):
+    if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):
         shown = [_in_milliseconds(column) for column in shown]
-    extra = dict.fromkeys(name for row in rows for name in row.settings.get("metrics", ()))
-    return [*shown, *comet, *(find_entry(name).column() for name in extra)]
+    return [*shown, *comet, *(entry.column() for entry in outside_entries(rows))]
 
 
 def _columns(kind: TableKind, spoken: Collection[str] = ()) -> list[Column]:
@@ -195,7 +205,7 @@ def _columns(kind: TableKind, spoken: Collection[str] = ()) -> list[Column]:
 
 def comet_scores(rows: Sequence[Row]) -> list[str]:
     """Return the names of the COMET scores that any row has."""
-    return list(dict.fromkeys(name for row in rows for name in row.settings.get("comet", {})))
+    return list(dict.fromkeys(name for row in rows for name in row.settings.comet))
 
 
 def _in_milliseconds(column: Column) -> Column:

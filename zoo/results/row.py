@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from zoo.disk.files import write_text
 from zoo.disk.parsing import has_control_characters, parse_json, texts_in
 from zoo.errors import ZooError
+from zoo.results.settings import STRICT, RowSettings
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 CPU_SHARE = 0.8
 # Corpus, split, source language, target language, and the talks where joined runs have others.
 TestSet = tuple[str, str, str, str, str]
-TALK_SET = "talk_set"  # setting of a joined row: its talks, if others of its corpus are joined
-# How pydantic reads the classes of this module: other keys, NaN and infinities are errors.
-STRICT: Final = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,8 @@ class Row:
         kind: ``system``; ``ceiling``, which receives each reference segment as a whole before it
             decodes and has no latency; or ``oracle``, which emits the references.
         flags: reasons not to trust the scores (``zoo.metrics.flags``).
-        settings: settings of the evaluation, such as batch size and elapsed convention.
+        settings: settings of the evaluation, such as batch size and elapsed convention, and facts
+            of the streaming.
         talks: scores of the text of each talk; empty if streams are single sentences.
         intervals: lower and upper bound of the 95 % interval by name of the score; empty if none
             were asked for (``zoo.evaluation.significance``).
@@ -93,7 +92,7 @@ class Row:
     instances: str
     kind: Literal["system", "ceiling", "oracle"] = "system"
     flags: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: RowSettings = field(default_factory=RowSettings)
     talks: tuple[TalkScores, ...] = ()
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     p_values: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -112,8 +111,8 @@ class Row:
     @property
     def test_set(self) -> TestSet:
         """The test set; only rows of one test set can be compared."""
-        talks = str(self.settings.get(TALK_SET, ""))
-        return self.data, self.split, self.source_language, self.target_language, talks
+        languages = self.source_language, self.target_language
+        return self.data, self.split, *languages, self.settings.talk_set
 
     @property
     def prefix(self) -> str:
@@ -123,7 +122,7 @@ class Row:
     @property
     def has_references(self) -> bool:
         """Whether the talks have references."""
-        return bool(self.settings.get("references", True))
+        return self.settings.references
 
     @property
     def has_reference_segments(self) -> bool:
@@ -133,8 +132,7 @@ class Row:
         """
         if self.kind != "system":
             return False
-        is_segmented = self.settings.get("view") == "segments"
-        return is_segmented or bool(self.settings.get("reference_segments"))
+        return self.settings.view == "segments" or self.settings.reference_segments
 
     @property
     def has_loaded_machine(self) -> bool:
@@ -142,15 +140,15 @@ class Row:
 
         The computation-aware scores of such a row are no property of its system.
         """
-        facts = self.settings.get("compute")
-        if facts is None:
+        compute = self.settings.compute
+        if compute is None:
             return False
-        return bool(facts["cpu_share"] < CPU_SHARE or facts["load_average"] > facts["cores"])
+        return compute.cpu_share < CPU_SHARE or compute.load_average > compute.cores
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write ``results.json``, a list of rows; a reader finds the old or the new file complete."""
-    content = [asdict(row) for row in rows]
+    content = [{**asdict(row), "settings": row.settings.record()} for row in rows]
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
 

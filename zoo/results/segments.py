@@ -9,7 +9,8 @@ from typing import Any
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
 from zoo.formats.text import json_lines
-from zoo.results.row import STRICT, first_problem
+from zoo.results.row import first_problem
+from zoo.results.settings import STRICT
 from zoo.types import Seconds
 
 NAME = "segments.jsonl"  # beside the log of the row

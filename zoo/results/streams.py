@@ -8,7 +8,6 @@ from pathlib import Path
 from zoo.data import manifest
 from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
-from zoo.results.join import RUN
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
 from zoo.results.segments import ScoredSegment, read_segments
@@ -54,7 +53,7 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     that is not on this machine is left out.
 
     Args:
-        rows: joined rows; ``settings["run"]`` is the folder of their run.
+        rows: joined rows; ``settings.run`` is the folder of their run.
         folder: folder of the report, to which the paths of the logs are relative.
 
     Raises:
@@ -62,7 +61,8 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     """
     talks_of_run: dict[Path, dict[str, Talk]] = {}
     for place, row in enumerate(rows):
-        run, log = Path(row.settings[RUN]).resolve(), folder / row.instances
+        assert row.settings.run is not None
+        run, log = Path(row.settings.run).resolve(), folder / row.instances
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
@@ -96,7 +96,7 @@ def _streams(
             raise ZooError(
                 f"{folder} has talk {stored.talk!r}, which is not in {TALKS} of its run."
             )
-        instance = with_convention(stored, row.settings.get("convention") or "queue")
+        instance = with_convention(stored, row.settings.convention or "queue")
         yield ReportStream(place, instance, talks[stored.talk], segments.get(stored.talk, ()))
 
 

@@ -53,7 +53,7 @@ def log_row(tracker: Tracker, row: Row) -> None:
 def log_comet(tracker: Tracker, rows: Sequence[Row]) -> None:
     """Log the COMET scores of all rows, which follow after the last row; see ``log_row``."""
     for row in rows:
-        names = row.settings.get("comet", {})
+        names = row.settings.comet
         scores = {
             name: value
             for name, value in row.scores.items()
@@ -123,7 +123,7 @@ def results_table(
     """
     scores = dict.fromkeys(name for row in rows for name in (*row.scores, *stage_scores(row)))
     values = [{**row.scores, **stage_scores(row)} for row in rows]
-    lines = [
+    lines: list[list[object]] = [
         [
             row.system,
             None if row.knob is None else row.knob.name,
@@ -134,9 +134,9 @@ def results_table(
             f"{row.source_language}-{row.target_language}",
             *(found.get(name) for name in scores),
             "; ".join(row.flags),
-            row.settings.get("convention"),
-            ", ".join(row.settings.get("weights", {}).values()),
-            row.settings.get("parameters"),
+            row.settings.convention,
+            ", ".join(row.settings.weights.values()),
+            row.settings.parameters,
             commit,
         ]
         for row, found in zip(rows, values, strict=True)

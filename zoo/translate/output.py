@@ -13,6 +13,7 @@ from zoo.formats.subtitles import srt, vtt
 from zoo.report.page import write_report
 from zoo.results.files import report_streams, write_files
 from zoo.results.row import KnobValue, Row, write_rows
+from zoo.results.settings import RowSettings
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.types import Instance
@@ -74,11 +75,9 @@ class Output:
             signatures={name: score.signature for name, score in scored.scores.items()},
             instances=LOG,
             flags=scored.flags,
-            settings={
-                "convention": settings.convention,
-                "talks": len(self.talks),
-                "references": False,
-            },
+            settings=RowSettings(
+                convention=settings.convention, talks=len(self.talks), references=False
+            ),
         )
         write_rows([row], self.folder / "results.json")
         silent = [without_samples(instance) for instance in self.instances]
