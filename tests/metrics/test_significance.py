@@ -1,5 +1,6 @@
 """Intervals and paired tests over segments."""
 
+import logging
 import os
 from itertools import product
 from statistics import fmean
@@ -49,6 +50,13 @@ def test_the_seed_decides_and_the_environment_stays(monkeypatch: pytest.MonkeyPa
     assert interval(1) == interval(1)
     assert interval(1) != interval(2)
     assert os.environ["SACREBLEU_SEED"] == "7"
+
+
+def test_sacrebleu_prints_no_notes_between_the_tables(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        estimate_quality(BLEU(language("de")), [GOOD, BAD], REFERENCES, BOTH)
+    assert caplog.records == []
+    assert logging.getLogger("sacrebleu").level != logging.WARNING
 
 
 def test_the_interval_of_a_mean_is_that_of_its_normal_distribution() -> None:

@@ -8,24 +8,28 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from zoo.config.commands import run_script
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.comet import runs_with_comet
+from zoo.evaluation.matched import match_latencies
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console
+from zoo.report.matched import matched_table
 from zoo.report.page import write_report
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
 from zoo.results.join import FinishedRun, find_runs, joined_rows
+from zoo.results.matched import MatchedCurve, write_matched
 from zoo.results.names import comet_scores
 from zoo.results.row import Row, write_rows
 from zoo.results.streams import finished_streams
 
-Tested = Callable[[Sequence[Row], Path], list[Row]]  # rows and the folder of their logs
+# adds intervals and tests to rows and compares systems, given the folder of the rows' logs
+Tested = Callable[[Sequence[Row], Path], tuple[list[Row], list[MatchedCurve]]]
 
 PAGE = "report.html"
 
@@ -135,7 +139,12 @@ def tests_of(given: argparse.Namespace) -> Tested | None:
     wanted = Resampling(
         tests=given.significance, resamples=given.resamples, trials=given.trials, seed=given.seed
     )
-    return partial(with_significance, resampling=wanted, baseline=given.baseline)
+
+    def tested(rows: Sequence[Row], folder: Path) -> tuple[list[Row], list[MatchedCurve]]:
+        rows = with_significance(rows, folder, wanted, baseline=given.baseline)
+        return rows, match_latencies(rows, folder, wanted, baseline=given.baseline)
+
+    return tested
 
 
 def join(
@@ -197,10 +206,12 @@ def _write(
     from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
 
     rows = joined_rows(runs, folder)
+    matched: list[MatchedCurve] = []
     if tested:
-        rows = tested(rows, folder)  # raises ZooError for rows that cannot be compared
+        rows, matched = tested(rows, folder)  # raises ZooError for rows that cannot be compared
     printed = table(rows)  # raises ZooError for an unknown score
     write_rows(rows, folder / "results.json")
+    write_matched(folder, matched)
     if any(row.has_references for row in rows):
         plot_curves(rows, folder / "curves")
     for name in comet_scores(rows):
@@ -209,7 +220,7 @@ def _write(
     context = {"runs": ", ".join(str(run.folder) for run in runs)}
     title = "SimulZoo: joined runs"
     write_report(folder / PAGE, rows=rows, streams=streams, title=title, context=context)
-    return printed
+    return Group(printed, matched_table(matched)) if matched else printed
 
 
 if __name__ == "__main__":

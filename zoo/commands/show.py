@@ -10,12 +10,13 @@ from zoo.disk.files import relative_path
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
 from zoo.progress import wide_console
+from zoo.report.matched import matched_table
 from zoo.report.page import write_report
 from zoo.report.table import print_table
 from zoo.results.names import comet_scores
 from zoo.results.row import Row
 from zoo.tracking.context import page_context
-from zoo.tracking.results import log_comet, log_results, log_row
+from zoo.tracking.results import log_comet, log_matched, log_results, log_row
 from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
@@ -62,6 +63,8 @@ class ShownRun:
             log_comet(self._tracker, rows)
         console = wide_console()
         print_table(rows, console=console)
+        if self._scored.matched:
+            console.print(matched_table(self._scored.matched))
         if note := load_note(rows):
             console.print(note, markup=False, highlight=False)
         png, page = write_plot(rows, folder), self._write_page()
@@ -70,6 +73,7 @@ class ShownRun:
 
             plot_curves(rows, folder / f"curves_{name}", quality=name)
         log_results(self._tracker, rows, self._scored.streams, folder=folder, plot=png, page=page)
+        log_matched(self._tracker, self._scored.matched)
 
         print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
         for note in notes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from zoo.evaluation.comet import with_comet
 from zoo.evaluation.compute import compute_facts, stage_parts
+from zoo.evaluation.matched import match_latencies
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.segments import offline_segments, write_segment_files
 from zoo.evaluation.settings import Settings, resampling
@@ -22,6 +23,7 @@ from zoo.metrics.comet.scorer import Comet
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.sums import SummedMetric
 from zoo.results.files import report_streams, write_files
+from zoo.results.matched import MatchedCurve, write_matched
 from zoo.results.row import Row, write_rows
 from zoo.results.segments import ScoredSegment
 from zoo.results.settings import Better, MetricFacts, RowSettings
@@ -44,6 +46,7 @@ class ScoredRun:
     Attributes:
         rows: rows that are scored so far.
         streams: streams of every row, for the report.
+        matched: the systems at equal latency; empty without a test of significance.
         scorer: scores the streams.
     """
 
@@ -51,6 +54,7 @@ class ScoredRun:
         self.folder = folder
         self.rows: list[Row] = []
         self.streams: list[ReportStream] = []
+        self.matched: list[MatchedCurve] = []
         self.scorer = scorer
         self._talks = talks
 
@@ -124,7 +128,9 @@ class ScoredRun:
         self._write_rows()
 
     def add_significance(self) -> None:
-        """Add the intervals and tests of the settings to all rows. Does nothing without tests.
+        """Add the intervals and tests of the settings to all rows, and compare the systems.
+
+        Does nothing without tests.
 
         Raises ZooError if the settings name a baseline that no row has.
         """
@@ -133,6 +139,8 @@ class ScoredRun:
             baseline = self.settings.baseline
             self.rows = with_significance(self.rows, self.folder, wanted, baseline=baseline)
             self._write_rows()
+            self.matched = match_latencies(self.rows, self.folder, wanted, baseline=baseline)
+            write_matched(self.folder, self.matched)
 
     def _write_rows(self) -> None:
         write_rows(self.rows, self.folder / RESULTS)

@@ -25,7 +25,7 @@ def check_baseline(name: str | None, labels: Sequence[str]) -> None:
         name: name of the baseline, or None.
         labels: labels of the rows, such as ``infinisst m=2``.
     """
-    if name is not None and not any(_is_named(label, name) for label in labels):
+    if name is not None and not any(is_named(label, name) for label in labels):
         raise unknown_choice("baseline", name, list(labels))
 
 
@@ -60,21 +60,21 @@ def with_significance(
         first = min(streamed, key=lambda row: row.kind != "system")
         if baseline is not None:
             check_baseline(baseline, [row.label for row in streamed])
-            first = next(row for row in streamed if _is_named(row.label, baseline))
+            first = next(row for row in streamed if is_named(row.label, baseline))
         ordered = [first, *(row for row in streamed if row is not first)]
-        segments = [_segments(row, folder) for row in ordered]
+        segments = [segments_of_row(row, folder) for row in ordered]
         _check_references(ordered, segments, where=test_set_label(key))
         estimates = _estimated(ordered, segments, resampling)
         done |= {id(row): estimated for row, estimated in zip(ordered, estimates, strict=True)}
     return [done.get(id(row), row) for row in rows]
 
 
-def _is_named(label: str, name: str) -> bool:
+def is_named(label: str, name: str) -> bool:
     """Return whether a row's label, or the system in it, is ``name``."""
     return label == name or label.rpartition(" ")[0] == name
 
 
-def _segments(row: Row, folder: Path) -> list[ScoredSegment]:
+def segments_of_row(row: Row, folder: Path) -> list[ScoredSegment]:
     """Read the segments of a row. Raises ZooError for a missing or damaged file."""
     path = (folder / row.instances).with_name(NAME)
     return read_segments(path, needed_by=f"a test of {row.label!r}")
@@ -101,7 +101,7 @@ def _estimated(
     found: dict[str, Sequence[Estimate | None]] = {}
     references = [segment.reference for segment in segments[0]]
     texts = [[segment.hypothesis for segment in one] for one in segments]
-    for name, metric in _quality_metrics(rows[0]).items():
+    for name, metric in quality_metrics(rows[0]).items():
         found[name] = estimate_quality(metric, texts, references, resampling)
     means = {score + end: name + end for end in SUFFIXES for name, score in MEANS.items()}
     # rows without a score of COMET have no estimate of it
@@ -147,7 +147,7 @@ def _row(row: Row, estimates: Mapping[str, Estimate | None]) -> Row:
     )
 
 
-def _quality_metrics(row: Row) -> dict[str, CorpusQuality]:
+def quality_metrics(row: Row) -> dict[str, CorpusQuality]:
     """Return sacreBLEU's metrics of a row; without BLEU if its tokenizer is not installed."""
     metrics: dict[str, CorpusQuality] = {"chrF": ChrF()}
     if row.scores.get("BLEU") is not None:

@@ -43,10 +43,25 @@ class CorpusQuality:
         # sacreBLEU names the number of statistics nowhere
         self.sums = [0.0] * len(self._count([""], [""]))
 
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
+        """Return sacreBLEU's sufficient statistics of each segment."""
+        found: list[list[int]] = self.scorer._extract_corpus_statistics(
+            list(hypotheses), [list(references)]
+        )
+        return found
+
+    def score_of(self, sums: Sequence[float]) -> float:
+        """Return the score of statistics that are summed over segments; NaN for no segments."""
+        if not any(sums):
+            return nan
+        counts = [int(count) for count in sums]
+        return float(self.scorer._compute_score_from_stats(counts).score)
+
     def _count(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[int]:
         """Return sacreBLEU's sufficient statistics, summed over segments."""
-        rows = self.scorer._extract_corpus_statistics(list(hypotheses), [list(references)])
-        return [sum(column) for column in zip(*rows, strict=True)]
+        return [
+            sum(column) for column in zip(*self.statistics(hypotheses, references), strict=True)
+        ]
 
     def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
         """Add segments. Raises ZooError if hypotheses and references differ in number."""
@@ -60,10 +75,7 @@ class CorpusQuality:
 
     def compute(self) -> float:
         """Return the score."""
-        if not any(self.sums):
-            return nan
-        counts = [int(count) for count in self.sums]
-        return float(self.scorer._compute_score_from_stats(counts).score)
+        return self.score_of(self.sums)
 
     def sentence(self, hypothesis: str, reference: str) -> float:
         """Return the score of one segment alone."""

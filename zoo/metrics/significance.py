@@ -10,6 +10,7 @@ Quality is tested by sacreBLEU itself. Latencies are means over segments; their 
 definitions of sacreBLEU's and, with equal seeds, its draws.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -152,7 +153,7 @@ def _sacrebleu(
 ) -> list[Result]:
     """Return sacreBLEU's result of each row."""
     randomised = test == "randomisation"
-    with _seed(resampling.seed):
+    with _seeded(resampling.seed):
         _, results = PairedTest(
             [(str(place), list(texts)) for place, texts in enumerate(hypotheses)],
             {"score": metric.scorer},
@@ -167,13 +168,17 @@ def _sacrebleu(
 
 
 @contextmanager
-def _seed(seed: int) -> Iterator[None]:
-    """Set sacreBLEU's seed, and restore the environment afterwards."""
+def _seeded(seed: int) -> Iterator[None]:
+    """Set sacreBLEU's seed and print none of its notes; restore both afterwards."""
     before = os.environ.get(SEED_VARIABLE)
     os.environ[SEED_VARIABLE] = str(seed)
+    logger = logging.getLogger("sacrebleu")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
     try:
         yield
     finally:
+        logger.setLevel(level)
         if before is None:
             del os.environ[SEED_VARIABLE]
         else:

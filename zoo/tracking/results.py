@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from zoo.formats.speech import mix_file
-from zoo.results.groups import by_test_set
+from zoo.results.groups import by_test_set, test_set_label
+from zoo.results.matched import MatchedCurve
 from zoo.results.names import DOCUMENTS, columns, find_entry, is_comet, main_score, table_kind
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
@@ -24,6 +25,10 @@ IDENTITY = ("system", "knob", "value", "kind", "data", "split", "direction")
 STAGES_PREFIX = "RTF_"  # beginning of the names of the compute of a stage
 ORIGIN = ("flags", "convention", "weights", "parameters", "commit")
 HYPOTHESES = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
+MATCHED = (
+    *("test set", "system", "baseline", "latency", "value", "quality"),
+    *("score", "baseline score", "difference", "low", "high", "p"),
+)
 # qualities that have a chart over latency, as those of COMET do
 MAIN_QUALITIES = (main_score("quality"), main_score("quality", "speech"))
 CLIPS = 8  # target speech in W&B: the first talk of so many rows,
@@ -95,6 +100,29 @@ def log_results(
         tracker.log_media("speech", partial(media.clips, spoken, seconds=CLIP))
     tracker.log_summary(summary(rows))
     tracker.log_file(folder / "results.json")
+
+
+def log_matched(tracker: Tracker, curves: Sequence[MatchedCurve]) -> None:
+    """Log the table of the systems at equal latency; nothing without any."""
+    lines: list[list[object]] = [
+        [
+            test_set_label(curve.test_set),
+            curve.system,
+            curve.baseline,
+            curve.latency,
+            point.latency,
+            curve.quality,
+            point.quality,
+            point.baseline,
+            point.quality - point.baseline,
+            *point.interval,
+            point.p_value,
+        ]
+        for curve in curves
+        for point in curve.points
+    ]
+    if lines:
+        tracker.log_media("matched", partial(media.table, MATCHED, lines))
 
 
 def stage_scores(row: Row) -> dict[str, float]:

@@ -1,0 +1,59 @@
+"""Quality of systems at equal latency, in a run folder: ``matched.json``."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from zoo.disk.files import write_text
+from zoo.results.row import TestSet
+from zoo.types import Seconds
+
+NAME = "matched.json"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPoint:
+    """Quality of a system and of the baseline at one latency.
+
+    Attributes:
+        latency: the latency in seconds.
+        baseline: quality of the baseline.
+        quality: quality of the system.
+        interval: bounds of the 95 % interval of the difference.
+        p_value: probability of a difference at least as large by chance.
+    """
+
+    latency: Seconds
+    baseline: float
+    quality: float
+    interval: tuple[float, float]
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedCurve:
+    """A system and the baseline at the latencies that both reach.
+
+    Attributes:
+        test_set: the test set.
+        baseline: name of the baseline system.
+        system: name of the system.
+        latency: name of the latency, such as ``StreamLAAL``.
+        quality: name of the quality, such as ``BLEU``.
+        points: comparisons in the order of the latency; empty without a latency in common.
+    """
+
+    test_set: TestSet
+    baseline: str
+    system: str
+    latency: str
+    quality: str
+    points: tuple[MatchedPoint, ...]
+
+
+def write_matched(folder: Path, curves: Sequence[MatchedCurve]) -> None:
+    """Write the comparisons of a run; no file without any."""
+    if curves:
+        text = json.dumps([asdict(curve) for curve in curves], indent=2, ensure_ascii=False)
+        write_text(folder / NAME, text + "\n")
