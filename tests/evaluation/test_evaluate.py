@@ -211,7 +211,13 @@ def test_wandb_has_scores_curves_hypotheses_and_lineage(
         "provenance.json",
         "weights.json",
     } <= files
-    assert len(list((here / "run" / "wandb").rglob("media/html/report*.html"))) == 1
+    media = here / "run" / "wandb"
+    assert len(list(media.rglob("media/html/report*.html"))) == 1
+    (path,) = media.rglob("media/table/hypotheses*.json")
+    table = json.loads(path.read_text())
+    assert {"chrF", "StreamLAAL", "source audio"} <= set(table["columns"])
+    sounds = [line[table["columns"].index("source audio")] for line in table["data"]]
+    assert sounds[0] == "Audio", "what W&B writes for a sound that is in the artifact of the table"
 
 
 def test_a_multirun_is_one_launch_with_a_run_per_job(

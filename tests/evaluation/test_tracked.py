@@ -9,7 +9,6 @@ import pytest
 from zoo.results.row import KnobValue, Row
 from zoo.results.settings import MetricFacts, RowSettings
 from zoo.tracking.results import (
-    hypotheses,
     joint_curves,
     log_comet,
     log_results,
@@ -17,6 +16,7 @@ from zoo.tracking.results import (
     results_table,
     summary,
 )
+from zoo.tracking.segment_table import segment_lines
 from zoo.tracking.tracker import Tracker
 
 
@@ -167,4 +167,4 @@ def test_the_summary_has_the_best_row_that_can_be_trusted() -> None:
     assert (found["tst/en-de/best"], found["tst/en-de/BLEU"]) == ("b m=2", 40.0)
     assert found["tst/en-de/StreamLAAL"] == 1.0
     assert (found["tst/en-es/best"], found["tst/en-es/BLEU"]) == ("d m=1", 10.0)
-    assert hypotheses(rows, []) == []
+    assert segment_lines(rows, []) == []

@@ -61,6 +61,12 @@ def git_state(root: Path = REPOSITORY) -> GitState | None:
     )
 
 
+def repository_of(place: Path) -> Path | None:
+    """Return the top folder of the git repository that contains a file or folder, or None."""
+    top = _git(place if place.is_dir() else place.parent, "rev-parse", "--show-toplevel")
+    return Path(top.strip()) if top else None
+
+
 def _git(root: Path, *arguments: str) -> str | None:
     """Return the output of a git command; None if it fails."""
     command = ["git", "-C", str(root), *arguments]

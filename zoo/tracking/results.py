@@ -17,6 +17,7 @@ from zoo.results.row import Row
 from zoo.results.streams import ReportStream
 from zoo.tracking import media
 from zoo.tracking.provenance import git_state
+from zoo.tracking.segment_table import segment_table
 from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
@@ -24,7 +25,6 @@ from zoo.types import Seconds
 IDENTITY = ("system", "knob", "value", "kind", "data", "split", "direction")
 STAGES_PREFIX = "RTF_"  # beginning of the names of the compute of a stage
 ORIGIN = ("flags", "convention", "weights", "parameters", "commit")
-HYPOTHESES = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
 MATCHED = (
     *("test set", "system", "baseline", "latency", "value", "quality"),
     *("score", "baseline score", "difference", "low", "high", "p"),
@@ -92,7 +92,7 @@ def log_results(
     tracker.log_media("results", partial(media.table, *table))
     for (x, y), lines in joint_curves(rows).items():
         tracker.log_media(f"curves/{y}", partial(media.curves, lines, x=x, y=y))
-    tracker.log_media("hypotheses", partial(media.table, HYPOTHESES, hypotheses(rows, streams)))
+    tracker.log_media("hypotheses", partial(segment_table, rows, streams))
     if plot is not None:
         tracker.log_media("plot", partial(media.image, plot))
     tracker.log_media("report", partial(media.page, page))
@@ -227,23 +227,6 @@ def quality(row: Row) -> float:
     """Return the BLEU of a row, or that of its target speech; -1 without both."""
     values = [row.scores.get(name) for name in MAIN_QUALITIES]
     return next((value for value in values if value is not None), -1.0)
-
-
-def hypotheses(rows: Sequence[Row], streams: Sequence[ReportStream]) -> list[list[object]]:
-    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
-    return [
-        [
-            rows[stream.row].system,
-            rows[stream.row].knob_label,
-            stream.talk.name,
-            segment.offset,
-            segment.source,
-            segment.reference,
-            segment.hypothesis,
-        ]
-        for stream in streams
-        for segment in stream.segments
-    ]
 
 
 def speech(

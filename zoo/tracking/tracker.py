@@ -18,6 +18,7 @@ from zoo.machine.launch import default_environment, job, terminable
 from zoo.tracking import artifacts
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.naming import run_tags
+from zoo.tracking.outside_code import outside_code
 from zoo.tracking.provenance import git_state, provenance
 from zoo.tracking.run import Run
 from zoo.tracking.wandb_run import WandbRun, WandbSettings, start
@@ -98,7 +99,8 @@ class Tracker:
             self._contexts.close()
 
     def _start(self) -> None:
-        facts = {**provenance(), **self._facts}
+        outside = outside_code([self._config, self._systems])
+        facts = {**provenance(), **({"outside": outside} if outside else {}), **self._facts}
         files = self._write_provenance(facts)
 
         environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
