@@ -58,10 +58,10 @@ class PlainTurn:
         self.decoder = decoder
         [state], [prompt] = states, prompts
         self.cache = [kept[:, None].repeat(1, beams, 1, 1, 1) for kept in state.cache]
-        self.positions = torch.arange(state.kept + len(prompt))
+        self.positions = torch.arange(state.num_cached + len(prompt))
         self.prefix = len(self.positions)
-        causal = self.positions <= self.positions[state.kept :, None]
-        logits = self._run(prompt.expand(beams, -1, -1), self.positions[state.kept :], causal)
+        causal = self.positions <= self.positions[state.num_cached :, None]
+        logits = self._run(prompt.expand(beams, -1, -1), self.positions[state.num_cached :], causal)
         self.log_probs = logits[:, -1].log_softmax(-1)
 
     def fork(self, beams: int) -> None:

@@ -148,7 +148,7 @@ class Whisper(EncoderDecoder):
             ZooError: If a file is missing or unreadable, the model is not a Whisper, or the feature
                 extractor or the tokenizer does not fit the network.
         """
-        model_type(self.name, wanted=("whisper",), noun="Whisper")
+        model_type(self.name, accepted=("whisper",), noun="Whisper")
         extractor = load_part(
             "feature extractor", WhisperFeatureExtractor.from_pretrained, self.name
         )

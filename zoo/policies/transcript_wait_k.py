@@ -186,13 +186,13 @@ class TranscriptWaitK(Policy):
         too_long = session.frames_to_seconds(session.visible_frames) > self.max_seconds
         texts = [transcript.text for transcript in transcripts]
         if self.convention == "released":
-            found = None if too_long else released_truncation(texts)
+            truncation = None if too_long else released_truncation(texts)
         else:
             detector = SentenceDetector(session.source_language, self.abbreviations)
-            found = paper_truncation(texts, detector, relaxed=self.relaxed)
-        if found is None and too_long:
+            truncation = paper_truncation(texts, detector, relaxed=self.relaxed)
+        if truncation is None and too_long:
             return Truncation(chunk=-1, transcript=-1, reason="max_seconds")
-        return found
+        return truncation
 
     def _translate_allowed_words(self, session: Session, state: Segment) -> DecisionGenerator:
         """Write as many words as the transcript allows (equations 6 and 7)."""

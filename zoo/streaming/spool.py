@@ -25,22 +25,22 @@ class SpeechSpool:
     """
 
     files: int = 0
-    _kept: Samples = 0  # in memory
+    _in_memory: Samples = 0
     _block: Tensor = field(default_factory=lambda: torch.empty(0))  # rest of the newest file
     _mapped: mmap.mmap | None = None
 
     def add(self, samples: Tensor) -> Tensor:
         """Keep samples (n,) and return them, possibly as a view of a file."""
         count = samples.numel()
-        if self._kept + count <= BLOCK:
-            self._kept += count
+        if self._in_memory + count <= BLOCK:
+            self._in_memory += count
             return samples
         if len(self._block) < count and not self._open(max(BLOCK, count)):
-            self._kept = count  # the next file is tried after ten more minutes
+            self._in_memory = count  # the next file is tried after ten more minutes
             return samples
-        place, self._block = self._block[:count], self._block[count:]
-        place.copy_(samples)
-        return place
+        stored, self._block = self._block[:count], self._block[count:]
+        stored.copy_(samples)
+        return stored
 
     def _open(self, size: Samples) -> bool:
         """Map a new file for ``size`` samples. Returns False if it cannot be written."""

@@ -176,8 +176,8 @@ class SimulU(Synthesizer):
         """
         if self.counting == "units":  # the samples of units are counted, not looked up
             return range(len(keep))
-        places = keep.nonzero()[:, 0].tolist()
-        return range(places[0], places[-1] + 1)
+        indices = keep.nonzero()[:, 0].tolist()
+        return range(indices[0], indices[-1] + 1)
 
     def _new_samples(self, keep: Tensor, voiced: UnitSpeech, unit_samples: int) -> Tensor:
         durations = voiced.durations

@@ -110,7 +110,7 @@ def _model(name: str) -> dict[str, Any] | None:
     if not folder.is_dir():
         from zoo.backbones.common.pretrained.hub import Source
 
-        source = Source.named(name)
+        source = Source.from_name(name)
         cached = source.cached()
         if cached is None:
             return None

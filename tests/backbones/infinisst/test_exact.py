@@ -164,7 +164,7 @@ def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> 
     """Values are equal; keys are the oracle's, rotated to the positions of the fast form."""
     for layer, kept in enumerate(oracle.kept):
         keys, values = (torch.stack(part, dim=1) for part in zip(*kept, strict=True))
-        places = state.dropped + torch.arange(state.kept)
+        places = state.dropped + torch.arange(state.num_cached)
         torch.testing.assert_close(state.cache[layer, 1], values, rtol=0, atol=1e-9)
         torch.testing.assert_close(
             state.cache[layer, 0], plain.turned(keys, places[:, None]), rtol=0, atol=1e-9

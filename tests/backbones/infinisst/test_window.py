@@ -109,7 +109,7 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
         fed += len(pending) + len(prompt) + len(answer_ids) - 1
         ends.append(fed)
         pending = [END]
-        assert state.kept == len(plain.kept[0])
+        assert state.num_cached == len(plain.kept[0])
     assert (state.dropped > 0) == (size < 1000) == (True in kept)
 
 
@@ -131,12 +131,12 @@ def test_positions_and_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     close_turn(state, 7, [60], cached=0)
     close_turn(state, 4, [], cached=0)
     assert state.turns == [8, 7, 4]
-    assert state.kept == INSTRUCTION + 19
+    assert state.num_cached == INSTRUCTION + 19
     assert state.pending == [END]
     assert state.target_tokens == [(11, 50), (12, 51), (20, 60)]
 
     slide(state, WindowConfig(size=12), backbone.decoder)
-    assert (state.kept, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
+    assert (state.num_cached, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
     assert state.next_position == INSTRUCTION + 19
     assert recent_ids(state, None) == [51, 60]
     slide(state, WindowConfig(size=10), backbone.decoder)
@@ -159,7 +159,7 @@ def test_whole_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     expected = torch.cat([values[:, :, :INSTRUCTION], values[:, :, INSTRUCTION + 8 :]], dim=2)
     assert torch.equal(state.cache[:, 1], expected)
     slide(state, WindowConfig(size=3, unit="turns"), backbone.decoder)
-    assert (state.turns, state.kept) == ([], INSTRUCTION)
+    assert (state.turns, state.num_cached) == ([], INSTRUCTION)
 
 
 @torch.inference_mode()

@@ -319,12 +319,12 @@ def test_an_answer_ends_at_its_first_late_token(
     policy = EDAtt(alpha=0.6, last_frames=4)
     seconds = (1.5, 2.5, 4.0, 3.2)
     answers = {}
-    for late in (None, policy.late):
+    for late in (None, policy.attends_to_newest):
         sessions = [
             live(backbone, seconds=length, prefix=[40, 51][: index % 3], seed=index)
             for index, length in enumerate(seconds)
         ]
-        answers[late] = backbone.decode(sessions, [Request(late=late)] * 4, ALIGNED)
+        answers[late] = backbone.decode(sessions, [Request(stop_at=late)] * 4, ALIGNED)
     early = 0
     for whole, stopped in zip(*answers.values(), strict=True):
         unstable = policy.unstable(whole).tolist()

@@ -253,7 +253,7 @@ def sinusoids(frames: int, width: int) -> Tensor:
 
 
 def shift_index(lengths: Tensor, frames: int) -> Tensor:
-    """Return the places that ``relative_shift`` gathers its scores from.
+    """Return the indices that ``relative_shift`` gathers its scores from.
 
     Transformer-XL's shift puts a column of zeros before the scores of a stream, (n, n + 1), reads
     them as n + 1 rows of n scores, and drops the first row. In a batch, each stream is shifted by
@@ -264,14 +264,14 @@ def shift_index(lengths: Tensor, frames: int) -> Tensor:
         frames: Frames of the padded batch.
 
     Returns:
-        (batch, frames x frames) int64 places in a flat (frames, frames + 1) matrix. Places of
+        (batch, frames x frames) int64 indices in a flat (frames, frames + 1) matrix. Indices of
         padding are 0.
     """
     rows = torch.arange(frames, device=lengths.device)[:, None]  # of queries
     columns = rows.T  # of keys
     count = lengths[:, None, None]  # (batch, 1, 1)
-    place = (rows + 1) * count + columns
-    index = (place // (count + 1)) * (frames + 1) + place % (count + 1)
+    flat_index = (rows + 1) * count + columns
+    index = (flat_index // (count + 1)) * (frames + 1) + flat_index % (count + 1)
     within = (rows < count) & (columns < count)
     return torch.where(within, index, 0).flatten(1)
 
@@ -287,5 +287,5 @@ def relative_shift(scores: Tensor, index: Tensor) -> Tensor:
         (batch, heads, frames, frames) scores of queries and keys.
     """
     flat = F.pad(scores, (1, 0)).flatten(2)
-    places = index[:, None].expand(-1, scores.shape[1], -1)
-    return flat.gather(2, places).view_as(scores)
+    expanded = index[:, None].expand(-1, scores.shape[1], -1)
+    return flat.gather(2, expanded).view_as(scores)

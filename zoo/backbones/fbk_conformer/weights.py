@@ -131,21 +131,21 @@ def rename_weights(
     with torch.device("meta"):
         encoder, decoder = random_network(config)
     expected = nn.ModuleDict({"encoder": encoder, "decoder": decoder}).state_dict()
-    found = {our_name(name): name for name in tensors if not UNUSED.fullmatch(name)}
-    missing = sorted(expected.keys() - found.keys())
+    released_names = {our_name(name): name for name in tensors if not UNUSED.fullmatch(name)}
+    missing = sorted(expected.keys() - released_names.keys())
     if missing:
         raise ZooError(f"{file} lacks weights of the network: {shorten_list(missing)}.")
-    unknown = sorted(found[name] for name in found.keys() - expected.keys())
+    unknown = sorted(released_names[name] for name in released_names.keys() - expected.keys())
     if unknown:
         raise ZooError(f"{file} has weights that the network lacks: {shorten_list(unknown)}.")
-    for name, theirs in found.items():
+    for name, theirs in released_names.items():
         if tensors[theirs].shape != expected[name].shape:
             raise ZooError(
                 f"{theirs} in {file} has shape {list(tensors[theirs].shape)}, not "
                 f"{list(expected[name].shape)}; do the dictionary and the configuration belong to "
                 "this checkpoint?"
             )
-    return {name: tensors[theirs].clone() for name, theirs in found.items()}
+    return {name: tensors[theirs].clone() for name, theirs in released_names.items()}
 
 
 def our_name(name: str) -> str:

@@ -75,10 +75,10 @@ class Trajectories(Objective):
             for talk in () if isinstance(shared, LazyTalks) else shared:
                 for segment in talk.segments:
                     emission_times(segment, self.target.code)  # raises here, not in a data worker
-        for part in (part for sampler in samplers for part in sampler.parts):
-            own = part.window(0)
-            assert isinstance(own, RobustSegmentSampler)
-            for multiplier in sorted(own.multipliers):
+        for corpus in (corpus for sampler in samplers for corpus in sampler.parts):
+            segment_sampler = corpus.window(0)
+            assert isinstance(segment_sampler, RobustSegmentSampler)
+            for multiplier in sorted(segment_sampler.multipliers):
                 backbone.prompt.instruction(  # raises without a latency token
                     source=self.source, target=self.target, multiplier=multiplier
                 )

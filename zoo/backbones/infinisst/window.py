@@ -72,14 +72,14 @@ class StreamState:
     target_tokens: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def kept(self) -> int:
+    def num_cached(self) -> int:
         """Number of cached positions, the instruction included."""
         return self.cache.shape[3]
 
     @property
     def next_position(self) -> int:
         """Position of the next token in the stream."""
-        return self.dropped + self.kept
+        return self.dropped + self.num_cached
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
@@ -90,8 +90,8 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
         config: Size of the window.
         decoder: Language model of ``build_decoder``, which defines the rotary angles.
     """
-    excess = state.kept - state.instruction - config.size
-    if config.unit == "turns" and state.kept > config.size:
+    excess = state.num_cached - state.instruction - config.size
+    if config.unit == "turns" and state.num_cached > config.size:
         excess = _whole_turns(state.turns, max(excess, 1))
     elif config.unit == "turns":
         excess = 0
@@ -129,13 +129,13 @@ def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: i
     if state.anchor is None:
         state.anchor = prefilled[:, 0, :, : state.instruction].clone()
 
-    kept_before = max(state.kept, state.instruction)
+    kept_before = max(state.num_cached, state.instruction)
     first_position = state.dropped + prefilled.shape[3]
     state.target_tokens += [
         (first_position + index, token) for index, token in enumerate(answer.tokens)
     ]
     state.cache = torch.cat([prefilled, answer.generated], dim=3)
-    state.turns.append(state.kept - kept_before)
+    state.turns.append(state.num_cached - kept_before)
 
     num_received = answer.generated.shape[3]
     state.pending = [*answer.tokens, end][num_received:]

@@ -42,7 +42,7 @@ class Collator:
             dialogue(
                 self.prompt,
                 excerpt.text,
-                given=excerpt.prefix,
+                prefix=excerpt.prefix,
                 num_embeddings=len(signal) // size,
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
@@ -65,7 +65,7 @@ def dialogue(
     num_embeddings: int,
     source: Language,
     target: Language,
-    given: str = "",
+    prefix: str = "",
 ) -> Trajectory:
     """Build a dialogue of one turn: instruction, speech, translation and end-of-turn id.
 
@@ -75,7 +75,7 @@ def dialogue(
         num_embeddings: Number of speech embeddings.
         source: Language of the speech.
         target: Language of the translation.
-        given: Prefix of the translation that the decoder receives without loss.
+        prefix: Prefix of the translation that the decoder receives without loss.
 
     Returns:
         Token ids, labels of the same length, and the positions of the speech embeddings.
@@ -86,7 +86,7 @@ def dialogue(
     first = len(instruction) + speech.index(prompt.speech)
 
     answer = prompt.answer(text)
-    forced = len(prompt.answer(given)) - 1  # ids of the prefix without the end-of-turn id
+    forced = len(prompt.answer(prefix)) - 1  # ids of the prefix without the end-of-turn id
     return Trajectory(
         input_ids=opening + answer,
         labels=[IGNORED] * (len(opening) + forced) + answer[forced:],

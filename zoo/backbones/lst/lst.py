@@ -50,7 +50,7 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Uni
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
 
 
-def _given(**arguments: object) -> dict[str, Any]:
+def _not_none(**arguments: object) -> dict[str, Any]:
     """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
@@ -132,7 +132,7 @@ class LST(HeadAlignment, SpeechLLM):
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
                 the template or the data type is missing or unknown.
         """
-        self._given = _given(
+        self._configured = _not_none(
             encoder=encoder,
             decoder=decoder,
             template=template,
@@ -140,7 +140,7 @@ class LST(HeadAlignment, SpeechLLM):
             block_chunks=block_chunks,
             alignment=alignment,
         )
-        description = describe(self._given)
+        description = describe(self._configured)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
             encoder=description.encoder,
@@ -185,7 +185,7 @@ class LST(HeadAlignment, SpeechLLM):
         """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""
         self.checkpoint = self.tokenizer_source = str(folder)
         if (folder / WEIGHTS).is_file():
-            description = describe(self._given, read_description(folder, self._given))
+            description = describe(self._configured, read_description(folder, self._configured))
             self.encoder_config = description.encoder
             self.decoder_source = description.decoder
             self.template = template_named(description.template)
@@ -293,8 +293,8 @@ class LST(HeadAlignment, SpeechLLM):
         hypotheses = [text.unchanged(aligned=aligned) for text in texts]
         live = [index for index, frames in enumerate(speech) if len(frames)]
         if live:
-            given = pick(texts, live), pick(requests, live), pick(speech, live)
-            put(hypotheses, live, self._continue(*given, aligned))
+            inputs = pick(texts, live), pick(requests, live), pick(speech, live)
+            put(hypotheses, live, self._continue(*inputs, aligned))
         return hypotheses
 
     def _continue(
@@ -338,7 +338,7 @@ class LST(HeadAlignment, SpeechLLM):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 

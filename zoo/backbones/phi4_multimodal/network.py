@@ -113,16 +113,16 @@ def published_network(
     for name, expected in network.state_dict().items():
         if name == "lm_head.weight" and source.config.tie_word_embeddings:
             continue
-        found = source.tensor(name)
-        if found is None:
+        weight = source.tensor(name)
+        if weight is None:
             missing.append(name)
-        elif found.shape != expected.shape:
+        elif weight.shape != expected.shape:
             raise ZooError(
-                f"{name} of {source.name} has shape {list(found.shape)}, not "
+                f"{name} of {source.name} has shape {list(weight.shape)}, not "
                 f"{list(expected.shape)}."
             )
         else:
-            weights[name] = found.to(dtype, copy=True)  # a copy releases the memory-mapped file
+            weights[name] = weight.to(dtype, copy=True)  # a copy releases the memory-mapped file
     if missing:
         raise ZooError(
             f"{source.name} lacks weights of a Phi-4-Multimodal: {shorten_list(missing)}."
@@ -149,5 +149,5 @@ def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM
 
 def audio_part(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalAudioEmbedding:
     """The module with the audio encoder and the projection."""
-    part: Phi4MultimodalAudioEmbedding = network.model.embed_tokens_extend.audio_embed
-    return part
+    module: Phi4MultimodalAudioEmbedding = network.model.embed_tokens_extend.audio_embed
+    return module

@@ -85,7 +85,7 @@ def pretrained_network(
         ZooError: If ``name`` is not a Qwen2.5-Omni, if a weight is missing or has another shape, or
             if the adapter in the folder does not match ``lora``.
     """
-    model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
+    model_type(name, accepted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     with quiet():
         config: Any = load_part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
         config.vision_config.depth = 0

@@ -239,8 +239,8 @@ class UnitSpeaker(nn.Module):
             ZooError: If the language is not spoken.
         """
         language_id = self.languages.voices[self.languages.code(language)]
-        parts = needed or [range(len(ids)) for ids in units]
-        return [self._vocode(*pair, language_id) for pair in zip(units, parts, strict=True)]
+        spans = needed or [range(len(ids)) for ids in units]
+        return [self._vocode(*pair, language_id) for pair in zip(units, spans, strict=True)]
 
     def _vocode(self, ids: Tensor, needed: range, language_id: int) -> UnitSpeech:
         """Synthesise the needed units of one text from its unit ids (n,)."""

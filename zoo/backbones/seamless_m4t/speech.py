@@ -393,10 +393,10 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             }
 
             # Cached positions before each stream's end token; empty for streams without a request
-            places = [branches[0].places[:0]] * texts.streams
+            cache_positions = [branches[0].cache_positions[:0]] * texts.streams
             for stream, index in streams.items():
-                places[stream] = branches[index].places[: requests[index].tokens]
-            new = texts.append([self.end] * texts.streams, places)
+                cache_positions[stream] = branches[index].cache_positions[: requests[index].tokens]
+            new = texts.append([self.end] * texts.streams, cache_positions)
             for stream, index in streams.items():
                 ends[index] = texts.states(stream, new[stream])[-1:]
         return [ends[index] for index in range(len(requests))]

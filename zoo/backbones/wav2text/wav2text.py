@@ -257,8 +257,8 @@ class Wav2Text(EncoderDecoder):
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        kept = [state.features for state in states]
-        encoded = encode_kept(self.encoder, kept, waves_kept, block_chunks=self.block_chunks)
+        caches = [state.features for state in states]
+        encoded = encode_kept(self.encoder, caches, waves_kept, block_chunks=self.block_chunks)
         for state, hidden in zip(states, encoded, strict=True):
             state.hidden = hidden
         memory = self.to_memory(pad_sequence(encoded, batch_first=True))  # (B, frames, width)

@@ -229,10 +229,10 @@ def _centred(
         cache.extend(windowed(wave, num_cached, num_complete))
     complete = cache.frames[EARLY:num_complete]
     first_incomplete = EARLY + complete.shape[0]
-    parts = [windowed(wave, 0, EARLY), complete]
+    spans = [windowed(wave, 0, EARLY), complete]
     if first_incomplete < frames:
-        parts.append(windowed(wave, first_incomplete, frames))
-    return torch.cat(parts)[:frames]
+        spans.append(windowed(wave, first_incomplete, frames))
+    return torch.cat(spans)[:frames]
 
 
 def _slaney_filters(bins: int, points: int) -> Tensor:

@@ -407,8 +407,13 @@ class ChainOfThought(HeadAlignment, Backbone):
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
         if translated:
-            given = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
-            put(hypotheses, translated, self._translate(*given, aligned=aligned))
+            new = self._translate(
+                pick(sessions, translated),
+                pick(requests, translated),
+                pick(speech, translated),
+                aligned=aligned,
+            )
+            put(hypotheses, translated, new)
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -458,7 +463,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         branches = CausalBranches(
             self.decoder,
             begun,
-            [prompt[text.kept :] for prompt, text in zip(prompts, begun, strict=True)],
+            [prompt[text.num_cached :] for prompt, text in zip(prompts, begun, strict=True)],
             drafts=drafts,
             steps=self.steps,
         )
@@ -541,7 +546,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 

@@ -110,11 +110,11 @@ class ThoughtState(StreamState):
             prompt: Embeddings (n, width) of the prompt. None: the next prompt reuses nothing.
         """
         assert self.span is not None
-        ids, kept = parsed or (answer.tokens, len(answer.tokens))
+        ids, num_transcript = parsed or (answer.tokens, len(answer.tokens))
         cache = None
         if opening is not None:
             whole = torch.cat([opening, answer.generated], dim=3)
-            cache = whole[:, :, :, : opening.shape[3] + kept]  # without the separator
+            cache = whole[:, :, :, : opening.shape[3] + num_transcript]  # without the separator
         finished = parsed is not None or answer.finished
         self.transcript = Transcript(self.span, ids, finished, cache, prompt)
         self.draft = ids

@@ -136,12 +136,12 @@ class Decoder(nn.Module):
         """
         streams, frames = shape
         room, like = rounded_up(frames), self.head.weight
-        data = memory.part("source", self._cache_shape(streams, room), like)[..., :room, :]
+        data = memory.region("source", self._cache_shape(streams, room), like)[..., :room, :]
         data[..., frames:, :] = 0  # the contents are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):
             layer[0, :, :, :frames] = key
             layer[1, :, :, :frames] = value
-        masks = memory.part("source mask", (1, 1, streams, 1, room, 1), like)
+        masks = memory.region("source mask", (1, 1, streams, 1, room, 1), like)
         static_mask = masks[0, 0, :, :, None, :room, 0]  # (streams, 1, 1, room)
         static_mask[..., :frames] = 0 if mask is None else mask
         static_mask[..., frames:] = -torch.inf
@@ -213,10 +213,10 @@ class Decoder(nn.Module):
         """
         hidden = self._embed(ids, positions, table)
         recorded: list[Tensor] = []
-        for layer, own in zip(layers, cache.layers(ids.shape[1]), strict=True):
-            hidden, found = layer(hidden, mask, own, memory)
-            if found is not None:
-                recorded.append(found)
+        for layer, layer_cache in zip(layers, cache.layers(ids.shape[1]), strict=True):
+            hidden, cross_weights = layer(hidden, mask, layer_cache, memory)
+            if cross_weights is not None:
+                recorded.append(cross_weights)
         hidden = getattr(self.module, self.family.last_norm)(hidden)
         if not recorded:
             return Stepped(hidden, hidden.new_zeros(*ids.shape, 0, 0))

@@ -209,11 +209,11 @@ class EncoderDecoder(HeadAlignment, Backbone):
             ]
             if not batch:
                 continue
-            given = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
+            inputs = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
             if task is Task.TRANSCRIPTION:
-                decoded = self.transcribe(*given)
+                decoded = self.transcribe(*inputs)
             else:
-                decoded = self._continue(*given, needs)
+                decoded = self._continue(*inputs, needs)
             put(hypotheses, batch, decoded)
         return hypotheses
 
@@ -279,7 +279,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
             drafts=branches,
         )
 
@@ -337,7 +337,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             session.backbone_state.draft
             if request.task is Task.TRANSLATION
             and request.max_words is None
-            and not (stops and request.late)
+            and not (stops and request.stop_at)
             else []
             for session, request in zip(sessions, requests, strict=True)
         ]
@@ -359,22 +359,22 @@ class EncoderDecoder(HeadAlignment, Backbone):
         yet, and this function feeds that token to the decoder. Each session's state keeps the
         branch of its hypothesis, so that the end token can be appended without decoding again.
         """
-        places = [answer.generated for answer in answers]  # cache positions of the fed tokens
+        positions = [answer.generated for answer in answers]  # cache positions of the fed tokens
         last_missing = [
-            len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)
+            len(fed) < len(answer.tokens) for fed, answer in zip(positions, answers, strict=True)
         ]
         if any(last_missing):
             last_tokens = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
-            appended = branches.append(last_tokens, places)
-            places = [
+            appended = branches.append(last_tokens, positions)
+            positions = [
                 torch.cat([fed, new]) if missing else fed
-                for fed, new, missing in zip(places, appended, last_missing, strict=True)
+                for fed, new, missing in zip(positions, appended, last_missing, strict=True)
             ]
 
         extended = []
         for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
-            session.backbone_state.branch = Branch(branches, stream, places[stream])
-            states = branches.states(stream, places[stream])
+            session.backbone_state.branch = Branch(branches, stream, positions[stream])
+            states = branches.states(stream, positions[stream])
             extended.append(replace(hypothesis, decoder_states=states))
         return extended
 

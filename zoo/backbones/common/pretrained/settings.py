@@ -202,7 +202,7 @@ def _entries(content: Any) -> Iterator[tuple[str, Any]]:
         key, value = waiting.pop()
         yield key, value
         if isinstance(value, Mapping):
-            waiting += [(str(key), part) for key, part in value.items() if not _is_text(str(key))]
+            waiting += [(str(key), item) for key, item in value.items() if not _is_text(str(key))]
         elif isinstance(value, list | tuple):
             waiting += [(key, item) for item in value]
 

@@ -155,7 +155,7 @@ class SpeechLLM(Backbone):
                 experiment=self.experiment,
                 key=self.weights_key,
             )
-        for noun, name in self._named():
+        for noun, name in self._loaded_models():
             hub.check(noun, name)
         self.tokenizer = load_tokenizer(str(self.tokenizer_source))
         if self.checkpoint is None:
@@ -201,7 +201,7 @@ class SpeechLLM(Backbone):
             )
         self.adapter = adapter.to(self.dtype)
 
-    def _named(self) -> Iterator[tuple[str, str]]:
+    def _loaded_models(self) -> Iterator[tuple[str, str]]:
         """Yield a noun for messages and the hub id or folder of every part that is loaded."""
         yield "tokenizer", str(self.tokenizer_source)
         if self.checkpoint is None and self.encoder_weights is not None:
@@ -214,12 +214,12 @@ class SpeechLLM(Backbone):
 
         ``LoraConfig.save`` decides whether an adapter is merged or written to a subfolder.
         """
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
         tensors = adapters.save_adapter(
-            weights.export_weights(self, dtype), place, self.lora, ADAPTED
+            weights.export_weights(self, dtype), path, self.lora, ADAPTED
         )
-        weights.save_tensors(tensors, place / weights.WEIGHTS)
+        weights.save_tensors(tensors, path / weights.WEIGHTS)
         self.tokenizer.save_pretrained(folder)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:

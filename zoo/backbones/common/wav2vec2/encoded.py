@@ -163,7 +163,7 @@ def _encode(
                 live, encoder.stream([states[stream] for stream in live], new), strict=True
             ):
                 frames[stream].append(encoded.half().cpu())
-    return [torch.cat(parts).numpy() for parts in frames]
+    return [torch.cat(blocks_of_talk).numpy() for blocks_of_talk in frames]
 
 
 def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:

@@ -36,9 +36,11 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     """
     if is_empty():
         return
-    own = Path(source) / checkpoint.WEIGHTS
+    ours = Path(source) / checkpoint.WEIGHTS
     weights = (
-        _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
+        _infinisst(ours, encoder.config)
+        if _is_infinisst(ours)
+        else _wav2vec2(source, encoder.config)
     )
     expected = encoder.state_dict()
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
