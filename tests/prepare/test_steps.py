@@ -10,7 +10,7 @@ import soundfile
 
 from zoo.alignment.times.base import TimedWords
 from zoo.prepare.items import Item, Notes, decode, encode, new_item
-from zoo.prepare.pipeline import Pipeline, Stage
+from zoo.prepare.pipeline import Pipeline, PipelineStage
 from zoo.prepare.steps.alignment import Alignment, GivenAlignment
 from zoo.prepare.steps.audio import Audio, AudioSettings
 from zoo.prepare.steps.filters import Filtering, Filters
@@ -162,7 +162,7 @@ def test_each_language_is_aligned_by_itself(tmp_path: Path) -> None:
         for number, segment in enumerate([replace(SEGMENT, targets=targets)] * 3)
     ]
     talks[1] = replace(talks[1], segments=(replace(talks[1].segments[0], usable=False),))
-    pipeline = Pipeline(Store(tmp_path, "train"), [Stage(step, {})], parts_of(talks, 7))
+    pipeline = Pipeline(Store(tmp_path, "train"), [PipelineStage(step, {})], parts_of(talks, 7))
     pipeline.run(0, 2)
     assert not (tmp_path / "work").exists()  # a shard cannot do it
     pipeline.run()

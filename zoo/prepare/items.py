@@ -53,12 +53,12 @@ class Item:
     def with_segments(
         self, segments: Mapping[int, Segment], notes: Mapping[int, Notes] | None = None
     ) -> "Item":
-        """Return the item with other segments and notes at some places."""
+        """Return the item with other segments and notes at some indices."""
         changed = tuple(
-            segments.get(place, segment) for place, segment in enumerate(self.talk.segments)
+            segments.get(index, segment) for index, segment in enumerate(self.talk.segments)
         )
-        found = tuple((notes or {}).get(place, note) for place, note in enumerate(self.notes))
-        return replace(self, talk=replace(self.talk, segments=changed), notes=found)
+        new_notes = tuple((notes or {}).get(index, note) for index, note in enumerate(self.notes))
+        return replace(self, talk=replace(self.talk, segments=changed), notes=new_notes)
 
     def finished(self) -> Talk:
         """Return the talk with rounded times; segments with a reason are not usable."""

@@ -128,9 +128,9 @@ def states_of(settings: Any) -> list[Any]:
         settings: values that JSON can describe.
     """
     if isinstance(settings, Mapping):
-        return [found for value in settings.values() for found in states_of(value)]
+        return [state for value in settings.values() for state in states_of(value)]
     if isinstance(settings, list | tuple):
-        return [found for value in settings for found in states_of(value)]
+        return [state for value in settings for state in states_of(value)]
     if not isinstance(settings, str) or not settings:
         return []
     path = Path(settings)

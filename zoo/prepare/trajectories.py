@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m zoo.prepare.trajectories")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument("--examples", type=int, default=0, help="number of sentences to print")
-    given = parser.parse_args(arguments)
-    run_composed(given.overrides, partial(report, examples=given.examples))
+    options = parser.parse_args(arguments)
+    run_composed(options.overrides, partial(report, examples=options.examples))
 
 
 def report(cfg: Config, *, examples: int = 0) -> None:
@@ -167,8 +167,8 @@ def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> li
     robust = RobustSegments(
         talks, chunk_seconds=CHUNK, stretches=Stretches(chunks=(SEGMENT_CHUNKS,))
     )
-    places = robust.plan(np.random.default_rng(seed)).places
-    segments = [robust.segment(place) for place in places]
+    rows = robust.plan(np.random.default_rng(seed)).places
+    segments = [robust.segment(row) for row in rows]
     texts = [
         target.join(word for turn in segment.turns(target.code) for word in turn)
         for segment in segments

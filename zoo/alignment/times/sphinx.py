@@ -88,9 +88,9 @@ class SphinxTimes:
             talk.file, start=talk.offset + segment.offset, duration=segment.duration
         )
         for attempt in range(ATTEMPTS):
-            found = self._align(_dithered(samples, attempt + 1), segment, words)
-            if [VARIANT.sub("", word.text) for word in found] == words:
-                timed = transcript_words(replace(segment, words=tuple(found)), self.language)
+            aligned = self._align(_dithered(samples, attempt + 1), segment, words)
+            if [VARIANT.sub("", word.text) for word in aligned] == words:
+                timed = transcript_words(replace(segment, words=tuple(aligned)), self.language)
                 return TimedWords(tuple(timed))
         return TimedWords(problem="pocketsphinx found no alignment")
 

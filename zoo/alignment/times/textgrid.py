@@ -57,7 +57,7 @@ class TextGridTimes:
         self.pattern = pattern
         self.tier = tier
         try:
-            first, second = (pattern.format(talk="", voice="", segment=place) for place in (0, 1))
+            first, second = (pattern.format(talk="", voice="", segment=number) for number in (0, 1))
         except (KeyError, IndexError, ValueError) as error:
             raise ZooError(
                 f"pattern={pattern!r} may contain {{talk}}, {{voice}} and {{segment}}."
@@ -78,24 +78,29 @@ class TextGridTimes:
         """See ``WordTimer``; a missing or damaged file is a problem of its segments."""
         if self._by_segment:
             # Their texts may have been changed since the files were written.
-            places = {(one.offset, one.duration): place for place, one in enumerate(talk.segments)}
-            return [self._own(talk, one, places[one.offset, one.duration]) for one in segments]
-        found = self._words(talk, place=0, shift=0.0)
-        if isinstance(found, str):
-            return [TimedWords(problem=found) for _ in segments]
-        return [self._timed(segment, found) for segment in segments]
+            numbers = {
+                (one.offset, one.duration): number for number, one in enumerate(talk.segments)
+            }
+            return [
+                self._from_own_file(talk, one, numbers[one.offset, one.duration])
+                for one in segments
+            ]
+        words = self._words(talk, number=0, shift=0.0)
+        if isinstance(words, str):
+            return [TimedWords(problem=words) for _ in segments]
+        return [self._timed(segment, words) for segment in segments]
 
-    def _own(self, talk: Talk, segment: Segment, place: int) -> TimedWords:
+    def _from_own_file(self, talk: Talk, segment: Segment, number: int) -> TimedWords:
         """Return the words of a segment that has a file of its own."""
-        found = self._words(talk, place=place, shift=segment.offset)
-        return TimedWords(problem=found) if isinstance(found, str) else self._timed(segment, found)
+        words = self._words(talk, number=number, shift=segment.offset)
+        return TimedWords(problem=words) if isinstance(words, str) else self._timed(segment, words)
 
-    def _words(self, talk: Talk, *, place: int, shift: Seconds) -> list[Word] | str:
+    def _words(self, talk: Talk, *, number: int, shift: Seconds) -> list[Word] | str:
         """Read a file.
 
         Args:
             talk: the talk.
-            place: place of the segment in the talk.
+            number: index of the segment in the talk.
             shift: what to add to the times of the file.
 
         Returns:
@@ -104,7 +109,7 @@ class TextGridTimes:
         Raises:
             ZooError: the file is damaged.
         """
-        name = self.pattern.format(talk=talk.name, voice=talk.voice, segment=place)
+        name = self.pattern.format(talk=talk.name, voice=talk.voice, segment=number)
         path = Path(self.folder or "") / name
         if not path.is_file():
             return f"there is no file {name}"

@@ -39,4 +39,4 @@ def links(points: Iterable[Point], *, targets: int) -> Links:
     sources: list[set[int]] = [set() for _ in range(targets)]
     for source, target in points:
         sources[target].add(source)
-    return tuple(tuple(sorted(found)) for found in sources)
+    return tuple(tuple(sorted(source_words)) for source_words in sources)
