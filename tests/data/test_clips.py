@@ -188,7 +188,7 @@ def test_batches_have_a_size_and_a_pass_has_every_clip_once(
         assert len(lengths) * max(lengths) < 40
         seen += batch
         step += 1
-    assert sorted(planned.places) == list(range(len(clips)))
+    assert sorted(planned.positions) == list(range(len(clips)))
     texts = sorted(clip.excerpt.target for clip in seen)
     assert texts == sorted(excerpt.target for excerpt in clips.excerpts)
 

@@ -97,7 +97,7 @@ def _measured(
 
 def _within(times: Tensor, spans: Sequence[tuple[Seconds, Seconds]], *, margin: Seconds) -> Tensor:
     """Return whether each frame, given by its start, overlaps a span with a margin around it."""
-    found = torch.zeros(len(times), dtype=torch.bool)
+    overlaps = torch.zeros(len(times), dtype=torch.bool)
     for begin, end in spans:
-        found |= (times + FRAME > begin - margin) & (times < end + margin)
-    return found
+        overlaps |= (times + FRAME > begin - margin) & (times < end + margin)
+    return overlaps

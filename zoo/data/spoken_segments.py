@@ -80,9 +80,9 @@ class SpokenSegments(Sampler):
         seconds = np.array([segment.duration for _, segment in self._segments])
         return Pass(indices, seconds, np.zeros_like(indices))
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Clip]:
+    def examples(self, kind: int, positions: np.ndarray, random: np.random.Generator) -> list[Clip]:
         """Cut segments with random margins; see ``Sampler``."""
-        return [self._clip(index, random) for index in places.tolist()]
+        return [self._clip(index, random) for index in positions.tolist()]
 
     def _clip(self, index: int, random: np.random.Generator) -> Clip:
         """Cut one segment with a random duration of audio before and after it."""

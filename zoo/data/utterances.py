@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
+from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks.version import version_name
 from zoo.disk.files import atomic_file
 from zoo.espeak.speech import Speaker, in_parallel
@@ -98,7 +98,7 @@ def read_utterances(lines: Sequence[Line], *, cache: Path | None = None) -> Utte
     files = [folder / INDEX, folder / SPEECH]
     if not all(map(is_intact, files)):
         with lock_folder(folder):
-            if not all(map(is_usable, files)):
+            if not all(map(seal_if_complete, files)):
                 _speak(lines, folder)
                 for file in files:
                     seal(file)

@@ -202,12 +202,12 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
     if not talks:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
 
-    found: list[Instance] = []
+    streams: list[Instance] = []
     for index, (talk, lines) in enumerate(talks.items()):
         instance = _instance(index, _stream(talk, lines[1:], path, language), language)
         check_stream(instance, f"{path}, line {lines[-1].line}: talk {talk!r}", forward=False)
-        found.append(instance)
-    return found
+        streams.append(instance)
+    return streams
 
 
 def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) -> Stream:

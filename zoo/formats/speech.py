@@ -136,15 +136,15 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
         )
         for piece in record
     ]
-    places = [
+    spans = [
         (begin, begin + piece.samples.numel())
         for begin, piece in zip(start_positions(pieces), pieces, strict=True)
     ]
-    if places[-1][1] > wave.numel():
+    if spans[-1][1] > wave.numel():
         raise ZooError(f"{path} is shorter than the target speech of talk {talk!r} in its log.")
     return tuple(
-        replace(piece, samples=wave[slice(*place)])
-        for piece, place in zip(pieces, places, strict=True)
+        replace(piece, samples=wave[slice(*span)])
+        for piece, span in zip(pieces, spans, strict=True)
     )
 
 

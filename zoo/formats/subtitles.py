@@ -86,8 +86,8 @@ def cues(instance: Instance) -> list[Cue]:
     groups = _joined(list(_grouped(timed_words(instance))))
     moments = [group[0].at for group in groups]
     starts: list[Seconds] = []
-    for at, places in groupby(range(len(groups)), key=lambda place: moments[place]):
-        same = list(places)
+    for at, indices in groupby(range(len(groups)), key=lambda index: moments[index]):
+        same = list(indices)
         following = next((moment for moment in moments[same[-1] :] if moment > at), None)
         starts += _one_after_the_other([_reading_time(groups[p]) for p in same], at, following)
 
@@ -205,7 +205,7 @@ def _lines(words: Sequence[TimedWord]) -> tuple[tuple[TimedWord, ...], ...]:
     """Divide the words of a cue into one line, or into two lines of about equal width."""
     if len(_filled(words)) == 1:
         return (tuple(words),)
-    choices = [(tuple(words[:place]), tuple(words[place:])) for place in range(1, len(words))]
+    choices = [(tuple(words[:index]), tuple(words[index:])) for index in range(1, len(words))]
     return min(choices, key=lambda lines: max(width(_text(line)) for line in lines))
 
 
@@ -265,8 +265,8 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _time(seconds: Seconds, mark: str) -> str:
+def _time(seconds: Seconds, separator: str) -> str:
     """Return a time such as 00:01:02,345 with a mark before the milliseconds."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     minutes, second = divmod(whole, 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}{mark}{milliseconds:03d}"
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}{separator}{milliseconds:03d}"

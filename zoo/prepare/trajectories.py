@@ -167,7 +167,7 @@ def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> li
     robust = RobustSegments(
         talks, chunk_seconds=CHUNK, stretches=Stretches(chunks=(SEGMENT_CHUNKS,))
     )
-    rows = robust.plan(np.random.default_rng(seed)).places
+    rows = robust.plan(np.random.default_rng(seed)).positions
     segments = [robust.segment(row) for row in rows]
     texts = [
         target.join(word for turn in segment.turns(target.code) for word in turn)

@@ -237,18 +237,18 @@ class Training(TrainingPlan[StreamingSystem]):
         assert isinstance(objective, Objective)
         losses = objective.losses(system.backbone, batch.content)
 
-        parts = system.trainer.accumulate_grad_batches
-        part = batch_idx % parts
-        if part == 0:
+        accumulated = system.trainer.accumulate_grad_batches
+        index = batch_idx % accumulated
+        if index == 0:
             tokens = torch.tensor(float(batch.step_tokens), device=system.device)
             self._step_tokens = system.trainer.strategy.reduce(tokens, reduce_op="sum")
-        # the strategy takes the mean over the ranks, and Lightning the mean over the parts
-        batches = parts * system.trainer.world_size
+        # the strategy takes the mean over the ranks, and Lightning that over accumulated batches
+        batches = accumulated * system.trainer.world_size
         weight = batches * batch.tokens / self._step_tokens.clamp(min=1.0)
         system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         if system.global_step % self.settings.log_every_steps == 0:
-            self._add(losses, weight / parts)
-            if part == parts - 1:
+            self._add(losses, weight / accumulated)
+            if index == accumulated - 1:
                 self._log(system, stage, batch.passes)
         return losses["loss"] * weight
 

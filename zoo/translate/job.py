@@ -119,8 +119,8 @@ def sources(cfg: Config, folder: Path) -> tuple[Sequence[Talk], SoundDevice | No
 
 def command(cfg: Config) -> str:
     """Return the command line of this job, with the inputs as files."""
-    given = [item for item in overrides() if not item.startswith("inputs=")]
-    return f"{job_command('translate')} {shlex.join([*cfg.inputs, *given])}"
+    typed = [item for item in overrides() if not item.startswith("inputs=")]
+    return f"{job_command('translate')} {shlex.join([*cfg.inputs, *typed])}"
 
 
 def finish(output: Output, system: StreamingSystem, facts: Mapping[str, str]) -> None:

@@ -67,8 +67,8 @@ class SoundDevice:
                 device=self._device, channels=1, dtype="float32", samplerate=SAMPLE_RATE
             )
         except self._sounddevice.PortAudioError:
-            found = self._sounddevice.query_devices(self._device, "input")
-            return int(found["default_samplerate"])
+            device = self._sounddevice.query_devices(self._device, "input")
+            return int(device["default_samplerate"])
         return SAMPLE_RATE
 
     def recording(self, receive: Receive) -> AbstractContextManager[Any]:

@@ -70,7 +70,7 @@ class Collator:
             Token ids (T,), and a mask (T,) that is True at ids with a loss.
         """
         generator = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
-        written_words = generator.randint(excerpt.given, len(excerpt.target))
+        written_words = generator.randint(excerpt.num_forced, len(excerpt.target))
         is_plain = generator.random() < self.plain
 
         source_language = language(excerpt.talk.source_language)
@@ -86,7 +86,7 @@ class Collator:
         )
         # Written words get no loss in the prompt if the answer repeats them, or if the excerpt
         # starts with forced words: their source words are not in the transcript.
-        if self.prompt.forces or excerpt.given:
+        if self.prompt.forces or excerpt.num_forced:
             loss_mask = [False] * len(opening)
 
         if self.prompt.forces:

@@ -59,8 +59,8 @@ def build_talks(
 
 def _check_names(recordings: Sequence[Recording]) -> None:
     """Raise ZooError if two recordings have one name; logs and reports name them alike."""
-    if found := of_one_name(recordings):
-        other, one = found
+    if same_name := of_one_name(recordings):
+        other, one = same_name
         raise ZooError(
             f"{one.where}: two recordings have the name {one.name!r}, {other.audio} and "
             f"{one.audio}; rename one of them."
@@ -133,13 +133,13 @@ def _length(one: Recording, *, overhang: Seconds, lengths: dict[Path, Seconds]) 
         except ZooError as error:
             raise ZooError(f"{one.where}: {error}") from error
     file = lengths[one.audio]
-    wanted = file - one.offset if one.duration is None else one.duration
-    if not (0 <= one.offset < file and 0 < wanted <= file - one.offset + overhang):
+    duration = file - one.offset if one.duration is None else one.duration
+    if not (0 <= one.offset < file and 0 < duration <= file - one.offset + overhang):
         raise ZooError(
-            f"{one.where}: the recording from {one.offset:.2f} to {one.offset + wanted:.2f} s does "
-            f"not lie in {one.audio}, which lasts {file:.2f} s."
+            f"{one.where}: the recording from {one.offset:.2f} to {one.offset + duration:.2f} s "
+            f"does not lie in {one.audio}, which lasts {file:.2f} s."
         )
-    return min(wanted, file - one.offset)
+    return min(duration, file - one.offset)
 
 
 def _span(

@@ -38,11 +38,11 @@ class CoVoST2:
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
         """Return the sentences of train, dev or test; see ``zoo.data.corpora.Corpus``."""
         what = "the folder of Common Voice (clips, validated.tsv) and of the CoVoST 2 tables"
-        given = required(self.root, corpus="covost2", key="root", what=what)
+        folder = required(self.root, corpus="covost2", key="root", what=what)
         check_choice("split of CoVoST 2", split, SPLITS)
         source = CODES.get(self.source_language, self.source_language)
         target = CODES.get(self.target_language, self.target_language)
-        root = given / source if (given / source).is_dir() else given
+        root = folder / source if (folder / source).is_dir() else folder
         pair = f"covost_v2.{source}_{target}"
         entries = (
             (audio_file(root / "clips", clip, where=entry.where), entry)
@@ -76,9 +76,9 @@ def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, Entry]]:
         raise ZooError(f"CoVoST 2 in {root} has neither {ready.name} nor {table.name}.")
     validated = root / "validated.tsv"
     sentences = {row["path"]: row for _, row in read_table(validated, needed=("path", "sentence"))}
-    wanted = TRAIN if split == "train" else (split,)
+    splits = TRAIN if split == "train" else (split,)
     for number, row in read_table(table, needed=("path", "translation", "split")):
-        if row["split"] in wanted:
+        if row["split"] in splits:
             if row["path"] not in sentences:
                 raise ZooError(f"{at(table, number)}: {validated} has no clip {row['path']}.")
             known = sentences[row["path"]]

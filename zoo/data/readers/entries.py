@@ -117,8 +117,8 @@ def existing_folder(path: Path, *, corpus: str, like: str) -> Path:
     """
     if not path.is_dir():
         present = path.parent if path.parent.is_dir() else path.parent.parent
-        found = sorted(one.name for one in present.iterdir()) if present.is_dir() else []
-        listed = f"; {present} has: {', '.join(found[:8]) or 'nothing'}" if present.is_dir() else ""
+        names = sorted(one.name for one in present.iterdir()) if present.is_dir() else []
+        listed = f"; {present} has: {', '.join(names[:8]) or 'nothing'}" if present.is_dir() else ""
         raise ZooError(f"{corpus} has no folder {path} ({like}){listed}.")
     return path
 

@@ -88,10 +88,10 @@ class Folder:
                 row.where,
                 row.start,
                 None if row.end is None else row.end - row.start,
-                sources[place].text if sources else "",
-                targets[place].text if targets else None,
+                sources[index].text if sources else "",
+                targets[index].text if targets else None,
             )
-            for place, row in enumerate(times)
+            for index, row in enumerate(times)
         ]
         return Recording(str(path), path, path.stem, entries)
 

@@ -79,10 +79,10 @@ class HuggingFace:
 
     def _check_columns(self, columns: list[str]) -> None:
         """Raise ZooError for a column that the data set does not have."""
-        wanted = [self.audio, self.row_name, self.segments]
+        configured = [self.audio, self.row_name, self.segments]
         if self.segments is None:
-            wanted += [self.transcript, self.translation]
-        for column in wanted:
+            configured += [self.transcript, self.translation]
+        for column in configured:
             if column is not None and column not in columns:
                 raise unknown_choice("column", column, columns)
 
@@ -98,8 +98,8 @@ class HuggingFace:
         if not segments:
             raise ZooError(f"{where} has no segments.")
         entries = [
-            self._entry(segment, f"{where}, segment {place}")
-            for place, segment in enumerate(_items(segments))
+            self._entry(segment, f"{where}, segment {index}")
+            for index, segment in enumerate(_items(segments))
         ]
         return Recording(where, path, name, entries)
 
@@ -126,15 +126,15 @@ def _load(folder: Path, split: str) -> "Dataset":
     except ImportError as error:
         raise ZooError("data=huggingface needs Datasets: pip install -e .[datasets].") from error
     try:
-        found = load_from_disk(str(folder))
+        loaded = load_from_disk(str(folder))
     except Exception as error:  # of Arrow, of JSON or of the file system: it has no common base
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ZooError(f"{folder} cannot be read as a data set on disk ({reason}).") from error
-    if not isinstance(found, DatasetDict):
-        return found
-    if split not in found:
-        raise unknown_choice("split", split, list(found))
-    return found[split]
+    if not isinstance(loaded, DatasetDict):
+        return loaded
+    if split not in loaded:
+        raise unknown_choice("split", split, list(loaded))
+    return loaded[split]
 
 
 def _without_decoding(rows: "Dataset", column: str) -> "Dataset":

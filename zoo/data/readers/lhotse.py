@@ -66,8 +66,8 @@ class Lhotse:
         try:
             start, duration = float(cut["start"]), float(cut["duration"])
             entries = [
-                self._entry(item, where=f"{where}, supervision {place}")
-                for place, item in enumerate(cut.get("supervisions") or [], start=1)
+                self._entry(item, where=f"{where}, supervision {number}")
+                for number, item in enumerate(cut.get("supervisions") or [], start=1)
             ]
             name = str(cut["id"])
         except (KeyError, TypeError, ValueError) as error:
@@ -93,12 +93,12 @@ class Lhotse:
         """Return the translation of a supervision. Raises ZooError if it is no text."""
         if self.translation is None:
             return None
-        found = (item.get("custom") or {}).get(self.translation)
-        if isinstance(found, Mapping):
-            found = found.get(self.target_language)
-        if found is not None and not isinstance(found, str):
+        translation = (item.get("custom") or {}).get(self.translation)
+        if isinstance(translation, Mapping):
+            translation = translation.get(self.target_language)
+        if translation is not None and not isinstance(translation, str):
             raise ZooError(f"{where} has a {self.translation!r} that is no text.")
-        return found
+        return translation
 
 
 def _manifest(path: Path, split: str) -> Path:
@@ -110,12 +110,12 @@ def _manifest(path: Path, split: str) -> Path:
     candidates = [
         path / f"{prefix}{split}{suffix}" for suffix in SUFFIXES for prefix in ("", "cuts_")
     ]
-    found = [one for one in candidates if one.is_file()]
-    if len(found) != 1:
-        names = ", ".join(one.name for one in found or candidates)
-        problem = "has several manifests" if found else "has no manifest"
+    existing = [one for one in candidates if one.is_file()]
+    if len(existing) != 1:
+        names = ", ".join(one.name for one in existing or candidates)
+        problem = "has several manifests" if existing else "has no manifest"
         raise ZooError(f"{path} {problem} of split {split!r}: {names}.")
-    return found[0]
+    return existing[0]
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -29,11 +29,11 @@ def read_entries(
         targets = read_texts(translations, spans, segments)
 
     files: dict[str, Path] = {}
-    found: list[tuple[Path, Entry]] = []
+    entries: list[tuple[Path, Entry]] = []
     for span, source, target in zip(spans, sources, targets, strict=True):
         where = at(segments, span.line)
         if span.wav not in files:
             files[span.wav] = audio_file(audio, span.wav, where=where)
         entry = Entry(where, span.offset, span.duration, source, target, span.speaker)
-        found.append((files[span.wav], entry))
-    return found
+        entries.append((files[span.wav], entry))
+    return entries

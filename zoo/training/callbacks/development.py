@@ -117,8 +117,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
         for (source, target), talks in directions.items():
             with system.translating(source, target):
                 self.folder = folder / system.direction if is_mixture else folder
-                place = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
-                self.label = f"development talks, {place}"
+                moment = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
+                self.label = f"development talks, {moment}"
                 scores |= self._streamed(trainer, system, talks)
         system.train(was_training)
         return scores | _means(scores) if is_mixture else scores
@@ -153,4 +153,6 @@ class DevelopmentEvaluation(StreamingEvaluation):
 def _means(scores: Mapping[str, float]) -> dict[str, float]:
     """Return the mean of each score over the directions that have a value, by logged name."""
     by_score = {end: [v for name, v in scores.items() if name.endswith(end)] for end in LOGGED}
-    return {f"dev/{MEAN}{end}": sum(found) / len(found) for end, found in by_score.items() if found}
+    return {
+        f"dev/{MEAN}{end}": sum(values) / len(values) for end, values in by_score.items() if values
+    }

@@ -407,13 +407,8 @@ class ChainOfThought(HeadAlignment, Backbone):
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
         if translated:
-            new = self._translate(
-                pick(sessions, translated),
-                pick(requests, translated),
-                pick(speech, translated),
-                aligned=aligned,
-            )
-            put(hypotheses, translated, new)
+            batch = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
+            put(hypotheses, translated, self._translate(*batch, aligned=aligned))
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
