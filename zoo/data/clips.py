@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.utterances import Line, read_utterances
+from zoo.data.utterances import SpokenLine, read_utterances
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.talks import Segment, Talk, Word
@@ -172,7 +172,7 @@ class Clips(Sampler):
 
 def _drawn(
     talks: Sequence[Talk], language: Language, config: ClipConfig
-) -> tuple[list[Excerpt], list[Line]]:
+) -> tuple[list[Excerpt], list[SpokenLine]]:
     for segment in (segment for talk in talks for segment in talk.segments):
         if language.code not in segment.targets:
             raise ZooError(
@@ -199,14 +199,14 @@ def _draw(
     segments: Sequence[tuple[Talk, int]],
     language: Language,
     config: ClipConfig,
-) -> tuple[Excerpt, Line]:
+) -> tuple[Excerpt, SpokenLine]:
     talk, index = segments[int(random.integers(len(segments)))]
     if random.random() < config.fragments:
         excerpt = _fragment(random, talk, index, language, config)
     else:
         count = 2 if random.random() < config.pairs else 1
         excerpt = _sentences(random, talk, index, count, language, config)
-    line = Line(
+    line = SpokenLine(
         words=excerpt.target,
         voice=str(config.voices[int(random.integers(len(config.voices)))]),
         rate=_between(random, config.rates),

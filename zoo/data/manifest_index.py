@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class Description:
+class IndexDescription:
     """Content of ``index.json``.
 
     Attributes:
@@ -86,7 +86,7 @@ class Description:
 
 def find_index(
     path: Path, *, unaligned: str, mark_unusable: MarkUnusable
-) -> tuple[Path, Description]:
+) -> tuple[Path, IndexDescription]:
     """Return the folder of the index of a manifest and its description; write a missing one.
 
     Args:
@@ -102,7 +102,7 @@ def find_index(
         digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
         folder = cache_root() / f"index-{digest}" / folder.name
     facts = path.stat()
-    fresh = Description(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
+    fresh = IndexDescription(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
     description = _read(folder, fresh)
     if description is None:
         with lock_folder(folder.parent):
@@ -114,7 +114,7 @@ def find_index(
     return folder, description
 
 
-def _read(folder: Path, fresh: Description) -> Description | None:
+def _read(folder: Path, fresh: IndexDescription) -> IndexDescription | None:
     """Return the description of an index, or None if it is absent, damaged or of another manifest.
 
     Args:
@@ -122,7 +122,9 @@ def _read(folder: Path, fresh: Description) -> Description | None:
         fresh: description with the current facts of the manifest.
     """
     try:
-        description = Description(**json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
+        description = IndexDescription(
+            **json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        )
     except (OSError, ValueError, TypeError):
         return None
     keys = ("version", "unaligned", "size", "modified")
@@ -141,7 +143,7 @@ class _Writer:
         found: description with the facts of the manifest, completed by ``write``.
     """
 
-    def __init__(self, path: Path, folder: Path, description: Description) -> None:
+    def __init__(self, path: Path, folder: Path, description: IndexDescription) -> None:
         self._path = path
         self._folder = folder
         self._description = description

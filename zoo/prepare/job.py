@@ -28,15 +28,15 @@ from zoo.prepare.items import Item
 from zoo.prepare.output import write_split
 from zoo.prepare.pipeline import Pipeline, PipelineStage
 from zoo.prepare.settings import PrepareSettings, check_steps
-from zoo.prepare.steps.alignment import Alignment
-from zoo.prepare.steps.audio import Audio
+from zoo.prepare.steps.alignment import AlignmentStep
+from zoo.prepare.steps.audio import AudioStep
 from zoo.prepare.steps.base import Step
-from zoo.prepare.steps.estimation import Estimation
-from zoo.prepare.steps.filters import Filtering
-from zoo.prepare.steps.prefixes import Prefixes
-from zoo.prepare.steps.recognition import Recognition
-from zoo.prepare.steps.trajectories import Trajectories
-from zoo.prepare.steps.words import Words
+from zoo.prepare.steps.estimation import EstimationStep
+from zoo.prepare.steps.filters import FiltersStep
+from zoo.prepare.steps.prefixes import PrefixesStep
+from zoo.prepare.steps.recognition import RecognitionStep
+from zoo.prepare.steps.trajectories import TrajectoriesStep
+from zoo.prepare.steps.words import WordsStep
 from zoo.prepare.store import WORK, Store, parts_of, states_of
 from zoo.talks import Talk, of_one_name
 from zoo.tracking import media
@@ -155,14 +155,14 @@ def stages_of(cfg: Config, audio_folder: Path) -> list[PipelineStage]:
         audio_folder: folder of copies of the audio of a split.
     """
     makers: dict[str, tuple[Any, Any]] = {
-        "audio": (cfg.audio, lambda settings: Audio(settings, audio_folder)),
-        "words": (cfg.word_times, Words),
-        "prefixes": (cfg.prefixes, Prefixes),
-        "alignment": (cfg.word_alignment, Alignment),
-        "trajectories": (None, lambda _: Trajectories()),
-        "recognition": (cfg.recogniser, Recognition),
-        "estimation": (cfg.estimation, Estimation),
-        "filters": (cfg.filters, Filtering),
+        "audio": (cfg.audio, lambda settings: AudioStep(settings, audio_folder)),
+        "words": (cfg.word_times, WordsStep),
+        "prefixes": (cfg.prefixes, PrefixesStep),
+        "alignment": (cfg.word_alignment, AlignmentStep),
+        "trajectories": (None, lambda _: TrajectoriesStep()),
+        "recognition": (cfg.recogniser, RecognitionStep),
+        "estimation": (cfg.estimation, EstimationStep),
+        "filters": (cfg.filters, FiltersStep),
     }
     stages = []
     for name, (node, make) in makers.items():

@@ -32,7 +32,7 @@ SEGMENT_CHUNKS = 30  # of a robust segment
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class LengthStatistics:
     """Distribution of one quantity.
 
     Attributes:
@@ -156,7 +156,9 @@ def trajectory(index: int, sentence: Talk, target: Language) -> Instance:
     )
 
 
-def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> list[Statistics]:
+def segment_lengths(
+    talks: Sequence[Talk], target: Language, *, seed: int
+) -> list[LengthStatistics]:
     """Return the lengths of the robust segments of one pass over the talks.
 
     Args:
@@ -174,9 +176,11 @@ def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> li
         for segment in segments
     ]
     return [
-        Statistics("audio (s)", [min(segment.seconds, segment.remaining) for segment in segments]),
-        Statistics("reference (characters)", [len(text) for text in texts]),
-        Statistics("reference (words)", [len(target.words(text)) for text in texts]),
+        LengthStatistics(
+            "audio (s)", [min(segment.seconds, segment.remaining) for segment in segments]
+        ),
+        LengthStatistics("reference (characters)", [len(text) for text in texts]),
+        LengthStatistics("reference (words)", [len(target.words(text)) for text in texts]),
     ]
 
 

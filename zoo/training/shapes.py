@@ -51,7 +51,7 @@ WHOLE = (
 )
 
 
-class Memory:
+class TensorMemory:
     """Bytes of the meta tensors that exist.
 
     Attributes:
@@ -93,7 +93,7 @@ class ShapesOnly(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.memory = Memory()
+        self.memory = TensorMemory()
 
     def __torch_dispatch__(
         self,

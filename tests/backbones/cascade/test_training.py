@@ -12,7 +12,7 @@ import yaml
 from tests.backbones.cascade.conftest import Make
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
-from zoo.backbones.cascade.data import Collator
+from zoo.backbones.cascade.data import CascadeCollator
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.languages import language
@@ -100,7 +100,7 @@ def test_some_transcripts_have_no_case_and_punctuation(
 
 def test_batches_follow_from_the_excerpts(make: Make) -> None:
     backbone = make(plain=0.5)
-    one, other = (Collator(backbone.prompt, 0.5)(excerpts(8)) for _ in range(2))
+    one, other = (CascadeCollator(backbone.prompt, 0.5)(excerpts(8)) for _ in range(2))
     assert torch.equal(one.input_ids, other.input_ids)
     assert torch.equal(one.labels, other.labels)
 

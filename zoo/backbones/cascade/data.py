@@ -9,7 +9,7 @@ from random import Random
 
 from torch import Tensor
 
-from zoo.backbones.cascade.prompt import Prompt
+from zoo.backbones.cascade.prompt import CascadePrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.excerpts import Excerpt
 from zoo.data.spelling import spelling
@@ -30,7 +30,7 @@ class TextBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class CascadeCollator:
     """Builds a batch of translation prompts and answers from excerpts of talks.
 
     The prompt contains the source words and a random number of written target words. The answer
@@ -43,7 +43,7 @@ class Collator:
             transcripts of a CTC head.
     """
 
-    prompt: Prompt
+    prompt: CascadePrompt
     plain: float
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:

@@ -72,7 +72,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class ChatServerPrompt:
     """Builds the messages of requests.
 
     Attributes:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.continuation import Answer, Continuation, StopMarks, staying
-from zoo.backbones.common.rules import Rules, check_score
+from zoo.backbones.common.rules import SearchRules, check_score
 
 
 class Candidate(NamedTuple):
@@ -84,7 +84,7 @@ class BeamConfig:
 
 def beam_search(
     continuation: Continuation,
-    rules: Rules,
+    rules: SearchRules,
     config: BeamConfig,
     limits: Sequence[int],
     stop_marks: StopMarks | None,

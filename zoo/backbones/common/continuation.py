@@ -92,7 +92,7 @@ class Drafts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class SearchContext:
     """Ids before an answer, which the repetition controls compare with generated ids.
 
     Attributes:

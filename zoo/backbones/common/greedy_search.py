@@ -16,7 +16,7 @@ from zoo.backbones.common.continuation import (
     StopMarks,
     staying,
 )
-from zoo.backbones.common.rules import Rules, check_score
+from zoo.backbones.common.rules import SearchRules, check_score
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class GreedyText:
 
 def greedy_search(
     continuation: Continuation,
-    rules: Rules,
+    rules: SearchRules,
     texts: Sequence[GreedyText],
     ends: Sequence[int],
     stop_marks: StopMarks | None,
@@ -105,7 +105,7 @@ def _on_host(best: Tensor, scores: Tensor, marks: Tensor) -> list[list[float]]:
 def accept_drafts(
     drafts: Drafts,
     limits: Sequence[int],
-    rules_of: Callable[[int, list[list[int]], Tensor], Rules],
+    rules_of: Callable[[int, list[list[int]], Tensor], SearchRules],
 ) -> list[list[int]]:
     """Accept the first ids of each draft that greedy search would generate too; return them.
 

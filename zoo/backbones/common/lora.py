@@ -76,7 +76,7 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Adapter:
+class LoraAdapter:
     """A trained adapter on disk.
 
     Attributes:
@@ -97,7 +97,7 @@ class Adapter:
         return None
 
 
-def read_adapter(folder: Path) -> Adapter | None:
+def read_adapter(folder: Path) -> LoraAdapter | None:
     """Read the description of the adapter stored with a model.
 
     Args:
@@ -121,7 +121,7 @@ def read_adapter(folder: Path) -> Adapter | None:
     config = lora_config(
         settings, ("r", "lora_alpha", "lora_dropout"), f"adapter_config.json in {adapter_folder}"
     )
-    return Adapter(config, tensor_files([adapter_folder / "adapter_model.safetensors"]))
+    return LoraAdapter(config, tensor_files([adapter_folder / "adapter_model.safetensors"]))
 
 
 def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraConfig:
@@ -145,7 +145,7 @@ def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraCo
 
 
 def install(
-    network: nn.Module, adapter: Adapter | None, lora: LoraConfig | None, targets: str
+    network: nn.Module, adapter: LoraAdapter | None, lora: LoraConfig | None, targets: str
 ) -> None:
     """Add an adapter to a network whose base weights are loaded.
 

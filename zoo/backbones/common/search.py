@@ -12,14 +12,14 @@ from torch import Tensor
 from zoo.backbones.common.beam_search import BeamConfig, beam_search
 from zoo.backbones.common.continuation import (
     Answer,
-    Context,
     Continuation,
     Drafts,
+    SearchContext,
     Stop,
     StopMarks,
 )
 from zoo.backbones.common.greedy_search import GreedyText, accept_drafts, greedy_search
-from zoo.backbones.common.rules import RepetitionControls, Rules
+from zoo.backbones.common.rules import RepetitionControls, SearchRules
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.stages import stage
 
@@ -75,7 +75,7 @@ def search(
     continuation: Continuation,
     config: SearchConfig,
     *,
-    contexts: Sequence[Context],
+    contexts: Sequence[SearchContext],
     limits: Sequence[int],
     ends: Sequence[int],
     never: Sequence[int] = (),
@@ -113,9 +113,9 @@ def search(
     begun: list[list[int]] = [[] for _ in contexts]
     if config.beams == 1 and drafts is not None and any(drafts.drafts):
 
-        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> Rules:
+        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
             rows = len(prefixes)
-            return Rules(
+            return SearchRules(
                 controls,
                 [contexts[stream]] * rows,
                 log_probs=log_probs,
@@ -126,7 +126,7 @@ def search(
 
         begun = accept_drafts(drafts, limits, rules_of)
 
-    rules = Rules(
+    rules = SearchRules(
         controls,
         contexts,
         log_probs=continuation.log_probs,

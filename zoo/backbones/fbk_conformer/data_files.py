@@ -14,7 +14,7 @@ import yaml
 from sentencepiece import SentencePieceProcessor
 from transformers import Speech2TextTokenizer
 
-from zoo.backbones.fbk_conformer.network import Statistics
+from zoo.backbones.fbk_conformer.network import FeatureStatistics
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
@@ -119,12 +119,12 @@ def vocabulary(dictionary: Path) -> dict[str, int]:
     return ids
 
 
-def read_statistics(file: Path) -> Statistics:
+def read_statistics(file: Path) -> FeatureStatistics:
     """Read mean and standard deviation of the features from a ``.npz`` file."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
             mean, deviation = arrays["mean"], arrays["std"]
-            return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
+            return FeatureStatistics(mean=mean.tolist(), deviation=deviation.tolist())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, BadZipFile) as error:
         raise ZooError(f"{file} does not contain the arrays mean and std of features.") from error
 

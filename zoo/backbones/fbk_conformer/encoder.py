@@ -20,7 +20,7 @@ from zoo.errors import ZooError, check_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderConfig:
+class ConformerConfig:
     """Shape of the encoder. The defaults are those of FBK-fairseq's architecture ``conformer``.
 
     Attributes:
@@ -67,7 +67,7 @@ class EncoderConfig:
 class ConformerEncoder(nn.Module):
     """Features of 10 ms to frames of 40 ms."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.config = config
         self.subsampling = Conv1dSubsampler(
@@ -104,7 +104,7 @@ class ConformerEncoder(nn.Module):
         """
         padded, mask = pad_batch(hidden)
         lengths = torch.tensor([len(frames) for frames in hidden], device=padded.device)
-        context = Context(
+        context = BatchContext(
             positions=sinusoids(padded.shape[1], self.config.width).to(padded),
             shift=shift_index(lengths, padded.shape[1]),
             visible=None if mask is None else mask.bool(),
@@ -115,7 +115,7 @@ class ConformerEncoder(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class BatchContext:
     """What all layers know of a batch.
 
     Attributes:
@@ -132,16 +132,16 @@ class Context:
 class ConformerLayer(nn.Module):
     """Half a feed-forward block, attention, convolution, half a feed-forward block, layer norm."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.factor = 0.5 if config.half_step else 1.0
-        self.first_feed_forward = FeedForward(config)
+        self.first_feed_forward = ConformerFeedForward(config)
         self.attention = RelativeAttention(config)
         self.convolution = Convolution(config)
-        self.second_feed_forward = FeedForward(config)
+        self.second_feed_forward = ConformerFeedForward(config)
         self.norm = nn.LayerNorm(config.width)
 
-    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+    def forward(self, hidden: Tensor, context: BatchContext) -> Tensor:
         """Transform a batch (batch, frames, width)."""
         hidden = hidden + self.factor * self.first_feed_forward(hidden)
         hidden = hidden + self.attention(hidden, context)
@@ -151,10 +151,10 @@ class ConformerLayer(nn.Module):
         return normed
 
 
-class FeedForward(nn.Module):
+class ConformerFeedForward(nn.Module):
     """Layer norm and two linear layers with a SiLU."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
         self.first = nn.Linear(config.width, config.ff)
@@ -169,7 +169,7 @@ class FeedForward(nn.Module):
 class Convolution(nn.Module):
     """Gated pointwise convolution, depthwise convolution with batch norm, pointwise convolution."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         width = config.width
         self.norm = nn.LayerNorm(width)
@@ -201,7 +201,7 @@ class Convolution(nn.Module):
 class RelativeAttention(nn.Module):
     """Self-attention whose scores are the sum of a content part and a position part."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         width, heads = config.width, config.heads
         self.heads = heads
@@ -215,7 +215,7 @@ class RelativeAttention(nn.Module):
         self.content_bias = nn.Parameter(torch.zeros(heads, width // heads))
         self.position_bias = nn.Parameter(torch.zeros(heads, width // heads))
 
-    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+    def forward(self, hidden: Tensor, context: BatchContext) -> Tensor:
         """Attend to all frames of a stream; hidden and result are (batch, frames, width)."""
         normed = self.norm(hidden)
         query = self.query(normed).unflatten(2, (self.heads, -1))  # (batch, frames, heads, size)

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.fbk_conformer.encoder import EncoderConfig
+from zoo.backbones.fbk_conformer.encoder import ConformerConfig
 from zoo.backbones.fbk_conformer.network import (
     DecoderConfig,
+    FeatureStatistics,
     NetworkConfig,
-    Statistics,
     random_network,
 )
 from zoo.errors import ZooError, shorten_list
@@ -61,7 +61,11 @@ UNUSED = re.compile(  # the auxiliary CTC loss, tables of positions, and a versi
 
 
 def network_config(
-    arguments: Mapping[str, Any], *, vocabulary: int, statistics: Statistics | None, file: Path
+    arguments: Mapping[str, Any],
+    *,
+    vocabulary: int,
+    statistics: FeatureStatistics | None,
+    file: Path,
 ) -> NetworkConfig:
     """Return the network that the training arguments describe.
 
@@ -92,7 +96,7 @@ def network_config(
     scaled = not arguments.get("no_scale_embedding", False)
     bins = int(arguments.get("input_feat_per_channel", 80))
     return NetworkConfig(
-        encoder=EncoderConfig(
+        encoder=ConformerConfig(
             bins=bins * int(arguments.get("input_channels", 1)),
             conv_channels=int(arguments.get("conv_channels", 1024)),
             conv_kernels=[int(kernel) for kernel in kernels],

@@ -45,7 +45,7 @@ class WindowConfig:
 
 
 @dataclass(slots=True)
-class StreamState:
+class WindowState:
     """State of one stream between turns: encoder state, keys and values, and target ids.
 
     Attributes:
@@ -82,7 +82,7 @@ class StreamState:
         return self.dropped + self.num_cached
 
 
-def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+def slide(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) -> None:
     """Drop the oldest positions that exceed the window, and rotate the instruction's keys again.
 
     Args:
@@ -113,7 +113,7 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
         state.turns[0] -= excess
 
 
-def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
+def append_turn(state: WindowState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
     """Add a finished turn to the window.
 
     Ids that the decoder has generated but not received become ``pending``: the last ids of the
@@ -141,7 +141,7 @@ def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: i
     state.pending = [*answer.tokens, end][num_received:]
 
 
-def recent_ids(state: StreamState, lookback: int | None) -> list[int]:
+def recent_ids(state: WindowState, lookback: int | None) -> list[int]:
     """Return the target ids that the repetition controls consider, and forget all older ids.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.data.excerpts import Excerpt
@@ -15,14 +15,14 @@ EMBEDDING_SAMPLES: Samples = 1280  # audio of one speech embedding: 80 ms at 16 
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class LSTCollator:
     """Collates excerpts of talks into a padded batch of one-turn dialogues.
 
     Attributes:
         prompt: Builds the token ids of a dialogue.
     """
 
-    prompt: Prompt
+    prompt: DialoguePrompt
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
         """Build a batch.
@@ -59,7 +59,7 @@ class Collator:
 
 
 def dialogue(
-    prompt: Prompt,
+    prompt: DialoguePrompt,
     text: str,
     *,
     num_embeddings: int,

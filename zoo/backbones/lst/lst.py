@@ -16,11 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
-    StreamState,
+    EncodedStreamState,
     encoder_memories,
     forget_memory,
 )
@@ -39,7 +39,7 @@ from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
-from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
+from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
 from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers
@@ -210,7 +210,7 @@ class LST(HeadAlignment, SpeechLLM):
             raise ZooError("An LST encodes whole talks with backbone.block_chunks above 0 only.")
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
-    def collator(self) -> Collator:
+    def collator(self) -> LSTCollator:
         """Return the function that collates excerpts of talks into training batches.
 
         Raises ZooError for an encoder with ``left_pad`` 0, which returns fewer frames per excerpt.
@@ -220,7 +220,7 @@ class LST(HeadAlignment, SpeechLLM):
                 "An LST with left_pad=0, as a converted one has, cannot be trained: the last "
                 "frames of an excerpt make no embedding."
             )
-        return Collator(self.prompt)
+        return LSTCollator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Teacher forcing on a batch of ``collator``.
@@ -248,13 +248,13 @@ class LST(HeadAlignment, SpeechLLM):
             return self.block_chunks
         return -(-frames // CHUNK_FRAMES)  # one block of all frames, rounded up to whole chunks
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> EncodedStreamState:
         """Return an empty stream state.
 
         Raises ZooError if the tokenizer lacks the latency token of the template's instruction.
         """
         self._instruction(session)  # raises here, before the first request
-        return StreamState(features=KeptAudio.of(self.encoder))
+        return EncodedStreamState(features=KeptAudio.of(self.encoder))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the speech embeddings of forgotten audio.
@@ -330,7 +330,8 @@ class LST(HeadAlignment, SpeechLLM):
             branches,
             self.search,
             contexts=[
-                Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)
+                SearchContext(text.prefix, prompt)
+                for text, prompt in zip(texts, prompts, strict=True)
             ],
             limits=[self.max_tokens] * len(texts),
             ends=[self.prompt.end_of_turn],

@@ -21,7 +21,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import check_fields
@@ -44,7 +44,11 @@ UNSEEN: Mapping[str, Any] = {
 
 
 def random_network(
-    config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
+    config: Mapping[str, Any],
+    prompt: ThoughtPrompt,
+    *,
+    embedding_std: float | None,
+    dtype: torch.dtype,
 ) -> Phi4MultimodalForCausalLM:
     """Create a randomly initialised network.
 

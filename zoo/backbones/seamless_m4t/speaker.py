@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.base import Units, UnitSpeech
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
@@ -180,7 +180,7 @@ class UnitSpeaker(nn.Module):
         answers = search(
             texts,
             self.search,
-            contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
+            contexts=[SearchContext(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[self.max_units + 1] * len(prompts),
             ends=[end],
             never=self._control,

@@ -20,7 +20,7 @@ from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import token_losses
-from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
     encode_frames,
@@ -252,7 +252,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             parts["reader"] = _without(self.reader, decoder)
         return parts
 
-    def collator(self) -> Collator:
+    def collator(self) -> SeamlessCollator:
         """Return the function that converts excerpts into training batches."""
         languages = self.languages
         openings = {
@@ -260,7 +260,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             for zoo_code, seamless_code in CODES.items()
             if seamless_code in languages.ids
         }
-        return Collator(
+        return SeamlessCollator(
             tokenizer=self.tokenizer,
             spectrogram=self.spectrogram,
             opening=openings,

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 from zoo.audio import files as audio
-from zoo.data.readers.entries import Entry, Recording, one_spaced
+from zoo.data.readers.entries import Recording, SegmentEntry, one_spaced
 from zoo.data.readers.films import streamable_file
 from zoo.errors import ZooError
 from zoo.talks import Segment, Talk, Target, of_one_name
@@ -143,7 +143,7 @@ def _length(one: Recording, *, overhang: Seconds, lengths: dict[Path, Seconds]) 
 
 
 def _span(
-    entry: Entry, one: Recording, *, length: Seconds, overhang: Seconds
+    entry: SegmentEntry, one: Recording, *, length: Seconds, overhang: Seconds
 ) -> tuple[Seconds, Seconds]:
     """Return offset and duration of a segment. Raises ZooError if it does not lie in its audio."""
     duration = length - entry.offset if entry.duration is None else entry.duration
@@ -161,7 +161,7 @@ def _span(
     return entry.offset, min(duration, length - entry.offset)
 
 
-def _check_overlaps(pairs: Sequence[tuple[Segment, Entry]], one: Recording) -> None:
+def _check_overlaps(pairs: Sequence[tuple[Segment, SegmentEntry]], one: Recording) -> None:
     """Check segments in order of their start.
 
     Speakers interrupt each other and corpora round times, so segments may overlap in part; a

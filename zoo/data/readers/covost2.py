@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Entry, at, audio_file, by_audio, required
+from zoo.data.readers.entries import SegmentEntry, at, audio_file, by_audio, required
 from zoo.data.readers.tables import read_table
 from zoo.errors import ZooError, check_choice
 from zoo.talks import Talk
@@ -56,7 +56,7 @@ class CoVoST2:
         )
 
 
-def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, Entry]]:
+def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, SegmentEntry]]:
     """Yield clip and segment of each row of a split.
 
     The table of a split, which the tool of CoVoST 2 writes, has transcripts and translations. The
@@ -85,8 +85,8 @@ def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, Entry]]:
             yield row["path"], _entry(table, number, known["sentence"], row["translation"], known)
 
 
-def _entry(path: Path, line: int, source: str, target: str, row: dict[str, str]) -> Entry:
+def _entry(path: Path, line: int, source: str, target: str, row: dict[str, str]) -> SegmentEntry:
     """Return the segment of a row; a backslash in the tables precedes a literal character."""
     transcript, translation = (re.sub(r"\\(.)", r"\1", text) for text in (source, target))
     speaker = row.get("client_id", "")
-    return Entry(at(path, line), source=transcript, target=translation, speaker=speaker)
+    return SegmentEntry(at(path, line), source=transcript, target=translation, speaker=speaker)

@@ -18,7 +18,7 @@ FILMS = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SegmentEntry:
     """A segment as a corpus lists it.
 
     Attributes:
@@ -54,12 +54,12 @@ class Recording:
     where: str
     audio: Path
     name: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[SegmentEntry] = field(default_factory=list)
     offset: Seconds = 0.0
     duration: Seconds | None = None
 
 
-def by_audio(entries: Iterable[tuple[Path, Entry]]) -> list[Recording]:
+def by_audio(entries: Iterable[tuple[Path, SegmentEntry]]) -> list[Recording]:
     """Group segments by audio file, files in the order in which they first occur.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Entry, Recording, required
+from zoo.data.readers.entries import Recording, SegmentEntry, required
 from zoo.disk.files import sha256, write_bytes
 from zoo.errors import ZooError, unknown_choice
 from zoo.formats.text import recording_name
@@ -103,7 +103,7 @@ class HuggingFace:
         ]
         return Recording(where, path, name, entries)
 
-    def _entry(self, row: Row, where: str) -> Entry:
+    def _entry(self, row: Row, where: str) -> SegmentEntry:
         """Return the segment of a row, or of an item of its segments."""
         offset: Seconds = 0.0
         duration: Seconds | None = None
@@ -114,7 +114,7 @@ class HuggingFace:
                 raise ZooError(f"{where} must have offset and duration in seconds.") from error
         source = _text(row, self.transcript, self.source_language, where=where)
         target = _text(row, self.translation, self.target_language, where=where)
-        return Entry(where, offset, duration, source or "", target)
+        return SegmentEntry(where, offset, duration, source or "", target)
 
 
 def _load(folder: Path, split: str) -> "Dataset":

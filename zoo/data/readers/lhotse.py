@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.readers.building import OVERHANG, build_talks
-from zoo.data.readers.entries import Entry, Recording, at, required
+from zoo.data.readers.entries import Recording, SegmentEntry, at, required
 from zoo.disk.parsing import parse_object
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -72,9 +72,9 @@ class Lhotse:
             name = str(cut["id"])
         except (KeyError, TypeError, ValueError) as error:
             raise ZooError(f"{where} is a cut without id, start or duration.") from error
-        return Recording(where, file, name, entries or [Entry(where)], start, duration)
+        return Recording(where, file, name, entries or [SegmentEntry(where)], start, duration)
 
-    def _entry(self, item: Mapping[str, Any], *, where: str) -> Entry:
+    def _entry(self, item: Mapping[str, Any], *, where: str) -> SegmentEntry:
         """Return the segment of a supervision; its times start at the start of the cut."""
         try:
             start, duration = float(item["start"]), float(item["duration"])
@@ -85,7 +85,7 @@ class Lhotse:
         if -OVERHANG <= early < 0:
             start, duration = 0.0, duration + early
         speaker = str(item.get("speaker") or "")
-        return Entry(
+        return SegmentEntry(
             where, start, duration, item.get("text") or "", self._target(item, where), speaker
         )
 

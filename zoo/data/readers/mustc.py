@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zoo.data.readers.building import SAME, build_talks
-from zoo.data.readers.entries import Entry, Recording, by_audio, required
+from zoo.data.readers.entries import Recording, SegmentEntry, by_audio, required
 from zoo.data.readers.spans import read_entries
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -101,12 +101,12 @@ def _in_order(others: Sequence[Recording], recordings: Sequence[Recording]) -> l
     return [by_name[one.name] for one in recordings]
 
 
-def _start(entry: Entry) -> float:
+def _start(entry: SegmentEntry) -> float:
     """Return the start of a segment in seconds."""
     return entry.offset
 
 
-def _is_same(one: Entry, other: Entry) -> bool:
+def _is_same(one: SegmentEntry, other: SegmentEntry) -> bool:
     """Return whether two entries have the same times and transcript."""
     times = (one.offset - other.offset, (one.duration or 0.0) - (other.duration or 0.0))
     return max(map(abs, times)) < SAME and one.source.split() == other.source.split()

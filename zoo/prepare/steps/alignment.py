@@ -20,7 +20,7 @@ class GivenAlignment:
     """The word alignments of the corpus."""
 
 
-class Alignment:
+class AlignmentStep:
     """Gives each translation its units and their source words.
 
     The aligner gets all segments in the order of the corpus, one language of the translations after

@@ -31,7 +31,7 @@ class EstimationSettings:
     python: str | None = None
 
 
-class Estimation:
+class EstimationStep:
     """Scores the translations of usable segments, all in one process.
 
     The source is the text of the recogniser where the step ``recognition`` has made one (InfiniSST,

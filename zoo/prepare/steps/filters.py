@@ -86,7 +86,7 @@ class Filters:
                 raise ZooError(f"filters.min_{name} is {least:g}, above filters.max_{name}.")
 
 
-class Filtering(PlainStep):
+class FiltersStep(PlainStep):
     """Marks segments with the first filter that they do not pass.
 
     Args:

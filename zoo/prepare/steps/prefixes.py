@@ -17,7 +17,7 @@ REASON = "prefix translations"
 SegmentKey = tuple[int, int]  # of a segment: item, segment
 
 
-class Prefixes:
+class PrefixesStep:
     """Translates each prefix of the transcript of a usable segment by itself.
 
     The prefixes are those of whole words. The whole transcript has the translation of the corpus. A

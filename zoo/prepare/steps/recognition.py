@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WER = "WER"
 
 
-class Recognition:
+class RecognitionStep:
     """Transcribes the usable segments and measures the WER in percent, CER in Chinese and the like.
 
     Both texts are normalised as in Whisper's evaluation.

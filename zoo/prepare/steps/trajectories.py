@@ -16,7 +16,7 @@ from zoo.talks import Segment
 LAG, UNALIGNED = "LAAL ", "unaligned "
 
 
-class Trajectories(PlainStep):
+class TrajectoriesStep(PlainStep):
     """Scores the trajectory of each segment and translation.
 
     A training derives trajectories from word times and alignment, so nothing else is stored. The

@@ -39,7 +39,7 @@ class GivenTimes:
         ]
 
 
-class Words:
+class WordsStep:
     """Gives the segments the times of their words.
 
     Segments without letters or digits, and those that trainings cannot use anyway, keep what they

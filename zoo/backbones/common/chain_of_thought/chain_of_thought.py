@@ -26,12 +26,16 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, encoder_inputs
+from zoo.backbones.common.chain_of_thought.data import (
+    ChainOfThoughtBatch,
+    ThoughtCollator,
+    encoder_inputs,
+)
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
-from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
-from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
@@ -85,7 +89,7 @@ class ChainOfThought(HeadAlignment, Backbone):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     spectrogram: Spectrogram
-    prompt: Prompt
+    prompt: ThoughtPrompt
     never: list[int]
     ends: list[int]
 
@@ -253,7 +257,9 @@ class ChainOfThought(HeadAlignment, Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
         self.eval()
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, direct=self.direct)
+        self.prompt = ThoughtPrompt(
+            tokenizer=self.tokenizer, template=self.template, direct=self.direct
+        )
         self.ends = end_ids(self.model, self.prompt.end)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]
         if set(self.never) & set(self.prompt.separator):
@@ -304,9 +310,11 @@ class ChainOfThought(HeadAlignment, Backbone):
         template = arguments.get("template") or cls.chat
         train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
-    def collator(self) -> Collator:
+    def collator(self) -> ThoughtCollator:
         """The function that builds training batches from pieces of talks."""
-        return Collator(self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings)
+        return ThoughtCollator(
+            self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings
+        )
 
     def forward(self, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
         """Compute the teacher-forcing loss of a batch from ``collator``.
@@ -465,7 +473,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         answers = search(
             branches,
             GREEDY,
-            contexts=[Context([], []) for _ in states],
+            contexts=[SearchContext([], []) for _ in states],
             limits=limits,
             ends=self.ends,
             never=self.never,
@@ -485,7 +493,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
     def _transcript(self, session: Session) -> Hypothesis:
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
-        current: Transcript | None = session.backbone_state.current
+        current: SpanTranscript | None = session.backbone_state.current
         ids = torch.tensor(current.ids if current else [], dtype=torch.long)
         vocabulary = self.vocabularies.of(self.tokenizer, session.source_language)
         return Hypothesis(
@@ -534,7 +542,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         answers = search(
             branches,
             self.search,
-            contexts=[Context(text.prefix, text.prefix) for text in texts],
+            contexts=[SearchContext(text.prefix, text.prefix) for text in texts],
             limits=[self.max_tokens] * len(texts),
             ends=self.ends,
             never=self.never,

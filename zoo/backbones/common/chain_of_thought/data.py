@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.chain_of_thought import SpeechChainOfThought
 
@@ -30,7 +30,7 @@ class ChainOfThoughtBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class ThoughtCollator:
     """Builds a batch from pieces of talks.
 
     The audio is not padded, because the encoder of Phi-4-Multimodal does not mask padding.
@@ -42,7 +42,7 @@ class Collator:
         embeddings: Returns the number of speech embeddings for a number of feature frames.
     """
 
-    prompt: Prompt
+    prompt: ThoughtPrompt
     spectrogram: Spectrogram
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]

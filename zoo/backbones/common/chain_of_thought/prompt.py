@@ -66,7 +66,7 @@ class Template:
         )
 
 
-class Prompt(ChatPrompt):
+class ThoughtPrompt(ChatPrompt):
     """Converts prompts and answers to token ids, and generated token ids to transcripts.
 
     Attributes:

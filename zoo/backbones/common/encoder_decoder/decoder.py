@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
-from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
+from zoo.backbones.common.encoder_decoder.layers import FAMILIES, CrossMemory, DecoderLayer
 from zoo.backbones.common.static_memory import StaticMemory, rounded_up
 from zoo.backbones.common.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
 
     def project_memories(
         self, memories: Sequence[Tensor], steps: StaticSteps | None = None
-    ) -> Memory:
+    ) -> CrossMemory:
         """Compute the cross-attention keys and values of all layers.
 
         Args:
@@ -113,7 +113,7 @@ class Decoder(nn.Module):
         )
         if steps is None:
             keys, values = zip(*projected, strict=True)
-            return Memory(keys, values, mask)
+            return CrossMemory(keys, values, mask)
         return self._in_static_memory(projected, mask, visible.shape, steps.memory)
 
     def _in_static_memory(
@@ -122,12 +122,12 @@ class Decoder(nn.Module):
         mask: Tensor | None,
         shape: Sequence[int],
         memory: StaticMemory,
-    ) -> Memory:
+    ) -> CrossMemory:
         """Write cross-attention keys and values to static memory of a rounded number of frames.
 
         Args:
             projected: Keys and values (streams, heads, frames, head size) of each layer.
-            mask: Mask of the frames; see ``Memory``.
+            mask: Mask of the frames; see ``CrossMemory``.
             shape: Number of streams and of frames.
             memory: Provides the memory.
 
@@ -145,7 +145,7 @@ class Decoder(nn.Module):
         static_mask = masks[0, 0, :, :, None, :room, 0]  # (streams, 1, 1, room)
         static_mask[..., :frames] = 0 if mask is None else mask
         static_mask[..., frames:] = -torch.inf
-        return Memory(keys=list(data[:, 0]), values=list(data[:, 1]), mask=static_mask)
+        return CrossMemory(keys=list(data[:, 0]), values=list(data[:, 1]), mask=static_mask)
 
     def prepare(self, heads: Heads) -> list[DecoderLayer]:
         """Return the layers with their present weights, for the steps of one search.
@@ -166,7 +166,7 @@ class Decoder(nn.Module):
         visible: Tensor,
         *,
         cache: KeyValueCache,
-        memory: Memory,
+        memory: CrossMemory,
         layers: Sequence[DecoderLayer],
     ) -> Stepped:
         """Run the decoder over new tokens and write their keys and values to the cache.
@@ -197,7 +197,7 @@ class Decoder(nn.Module):
         *,
         table: Tensor | None,
         cache: KeyValueCache,
-        memory: Memory,
+        memory: CrossMemory,
         layers: Sequence[DecoderLayer],
     ) -> Stepped:
         """Run the decoder with a prepared mask; for other arguments and results see ``forward``.

@@ -17,13 +17,13 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.early_stop import can_stop_early, early_stop
 from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
-    StreamState,
+    EncodedStreamState,
     encoder_memories,
     forget_memory,
 )
@@ -160,13 +160,13 @@ class EncoderDecoder(HeadAlignment, Backbone):
         """Number of decoder layers, and of attention heads per layer."""
         return self.decoder.depth, self.decoder.heads
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> EncodedStreamState:
         """Create the empty state of a new stream.
 
         Raises ZooError if the model does not support the session's languages.
         """
         self.opening(session, Task.TRANSLATION)  # raises ZooError for unsupported languages
-        return StreamState(features=self.spectrogram.open())
+        return EncodedStreamState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the encoder output of forgotten audio.
@@ -271,7 +271,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         answers = search_text(
             branches,
             self.search,
-            contexts=[Context(earlier=prompt, prompt=prompt) for prompt in prompts],
+            contexts=[SearchContext(earlier=prompt, prompt=prompt) for prompt in prompts],
             limits=limits,
             ends=[self.end],
             never=self.never,

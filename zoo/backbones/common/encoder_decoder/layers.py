@@ -76,7 +76,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CrossMemory:
     """Cross-attention keys and values of the encoder output, padded on the right.
 
     Attributes:
@@ -90,9 +90,9 @@ class Memory:
     values: Sequence[Tensor]
     mask: Tensor | None
 
-    def first(self, streams: int) -> "Memory":
+    def first(self, streams: int) -> "CrossMemory":
         """Return views of the first streams."""
-        return Memory(
+        return CrossMemory(
             keys=[layer[:streams] for layer in self.keys],
             values=[layer[:streams] for layer in self.values],
             mask=None if self.mask is None else self.mask[:streams],
@@ -150,7 +150,7 @@ class DecoderLayer:
         self.narrow = product(block.fc2)
 
     def __call__(
-        self, hidden: Tensor, mask: Tensor, cache: LayerCache, memory: Memory
+        self, hidden: Tensor, mask: Tensor, cache: LayerCache, memory: CrossMemory
     ) -> tuple[Tensor, Tensor | None]:
         """Run the layer over new positions and write their keys and values to the cache.
 

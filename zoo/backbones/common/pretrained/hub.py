@@ -28,7 +28,7 @@ DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model ha
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """A pretrained model.
 
     Attributes:
@@ -40,7 +40,7 @@ class Source:
     revision: str = NEWEST
 
     @classmethod
-    def from_name(cls, name: str) -> "Source":
+    def from_name(cls, name: str) -> "ModelSource":
         """Return the model of a name, such as ``owner/model@revision`` or a folder."""
         if Path(name).is_dir():  # the path of a folder may contain an @
             return cls(name)
@@ -73,7 +73,7 @@ def check(noun: str, name: str) -> None:
         ZooError: If the model or the revision does not exist, the model is gated, or the hub cannot
             be reached.
     """
-    source = Source.from_name(name)
+    source = ModelSource.from_name(name)
     location = source.location
     if Path(location).is_dir() or source.cached():
         return
@@ -107,7 +107,7 @@ def check(noun: str, name: str) -> None:
         raise _unreachable(noun, name, mask_secrets(str(error)) or type(error).__name__) from error
 
 
-def checked(name: str) -> Source:
+def checked(name: str) -> ModelSource:
     """Return a model whose settings are accepted, see ``settings``.
 
     The JSON files with the settings of a model of the hub are downloaded and checked before
@@ -120,18 +120,18 @@ def checked(name: str) -> Source:
     Raises:
         ZooError: If a setting is refused.
     """
-    source = Source.from_name(name)
+    source = ModelSource.from_name(name)
     folder = Path(source.location)
     if folder.is_dir():
         settings.check_folder(name, folder)
         return source
     snapshot = _settings_folder(source, constants.HF_HUB_CACHE)
     settings.check_folder(name, snapshot)
-    return Source(source.location, snapshot.name)
+    return ModelSource(source.location, snapshot.name)
 
 
 @lru_cache  # each download sends a request
-def _settings_folder(source: Source, cache: str) -> Path:
+def _settings_folder(source: ModelSource, cache: str) -> Path:
     """Return the snapshot of a model of the hub with all files that ``settings`` checks."""
     return Path(
         snapshot_download(
@@ -177,7 +177,7 @@ def local_folder(
         ZooError: If a setting is refused; or see ``check``.
     """
     check(noun, name)
-    source = Source.from_name(name)
+    source = ModelSource.from_name(name)
     folder = Path(source.location)
     if not folder.is_dir():
         folder = Path(

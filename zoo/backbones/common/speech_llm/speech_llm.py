@@ -18,8 +18,8 @@ from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
-from zoo.backbones.common.speech_llm.data import Batch, Output
-from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
+from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
+from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Template, template_named
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -63,7 +63,7 @@ class SpeechLLM(Backbone):
     adapter: Adapter
     decoder: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    prompt: Prompt
+    prompt: DialoguePrompt
     never: list[int]
 
     def __init__(
@@ -161,7 +161,7 @@ class SpeechLLM(Backbone):
         if self.checkpoint is None:
             added = self.template.added_tokens(self.latency_tokens)
             self.tokenizer.add_tokens(added, special_tokens=True)
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.prompt = DialoguePrompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
         self._build()
         if self.checkpoint is not None:
@@ -254,7 +254,7 @@ class SpeechLLM(Backbone):
         """Detokenise ids; special tokens are skipped."""
         return detokenise(self.tokenizer, token_ids)
 
-    def teacher_forced(self, batch: Batch, frames: Tensor) -> Output:
+    def teacher_forced(self, batch: Batch, frames: Tensor) -> TeacherForcingOutput:
         """Run teacher forcing over a batch of dialogues.
 
         Args:
@@ -273,7 +273,7 @@ class SpeechLLM(Backbone):
         embeddings = embeddings.index_put((rows, positions), speech[rows, speech_indices])
 
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
-        return Output(token_loss(logits, targets), logits, targets)
+        return TeacherForcingOutput(token_loss(logits, targets), logits, targets)
 
     def encode_training(
         self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
