@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Conv1dSubsampler
 
+from zoo.backbones.common.encoder_decoder.layers import split_heads
 from zoo.backbones.common.pretrained.loading import pad_batch, unpad_batch
 from zoo.errors import ZooError, check_numbers
 
@@ -219,8 +220,9 @@ class RelativeAttention(nn.Module):
         """Attend to all frames of a stream; hidden and result are (batch, frames, width)."""
         normed = self.norm(hidden)
         query = self.query(normed).unflatten(2, (self.heads, -1))  # (batch, frames, heads, size)
-        key, value = self._split(self.key(normed)), self._split(self.value(normed))
-        positions = self._split(self.position(context.positions)[None])  # (1, heads, frames, size)
+        key, value = (split_heads(linear(normed), self.heads) for linear in (self.key, self.value))
+        # (1, heads, frames, size)
+        positions = split_heads(self.position(context.positions)[None], self.heads)
 
         by_position = (query + self.position_bias).transpose(1, 2) @ positions.transpose(2, 3)
         bias = self.scale * relative_shift(by_position, context.shift)
@@ -235,11 +237,6 @@ class RelativeAttention(nn.Module):
         )
         output: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return output
-
-    def _split(self, hidden: Tensor) -> Tensor:
-        """Reshape (batch, frames, width) to (batch, heads, frames, size)."""
-        heads: Tensor = hidden.unflatten(2, (self.heads, -1))
-        return heads.transpose(1, 2)
 
 
 def sinusoids(frames: int, width: int) -> Tensor:

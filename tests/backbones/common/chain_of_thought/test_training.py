@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import enable_checkpointing
@@ -161,7 +161,7 @@ def test_checkpointing_by_either_name(name: str) -> None:
 def test_a_batch_moves(make: Make) -> None:
     batch = make().collator()(PIECES)
     moved = move_data_to_device(batch, "meta")
-    assert isinstance(moved, ChainOfThoughtBatch)
+    assert isinstance(moved, ThoughtBatch)
     tensors = [*moved.features, moved.labels, moved.transcript]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
 

@@ -26,11 +26,7 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.chain_of_thought.data import (
-    ChainOfThoughtBatch,
-    ThoughtCollator,
-    encoder_inputs,
-)
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator, encoder_inputs
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
@@ -312,11 +308,10 @@ class ChainOfThought(HeadAlignment, Backbone):
 
     def collator(self) -> ThoughtCollator:
         """The function that builds training batches from pieces of talks."""
-        return ThoughtCollator(
-            self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings
-        )
+        cls = type(self)
+        return ThoughtCollator(self.prompt, self.spectrogram, cls.prepared, cls.embeddings)
 
-    def forward(self, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
+    def forward(self, batch: ThoughtBatch) -> dict[str, Tensor]:
         """Compute the teacher-forcing loss of a batch from ``collator``.
 
         Returns:
@@ -526,9 +521,8 @@ class ChainOfThought(HeadAlignment, Backbone):
             for session, embeddings in zip(sessions, speech, strict=True)
         ]
         streams = zip(sessions, requests, speech, texts, strict=True)
-        prompts_and_caches = [self._prompt_and_cache(*stream) for stream in streams]
-        prompts = [prompt for prompt, _ in prompts_and_caches]
-        caches = [cache for _, cache in prompts_and_caches]
+        pairs = [self._prompt_and_cache(*stream) for stream in streams]
+        prompts, caches = zip(*pairs, strict=True)
         branches = AlignedBranches(
             self.decoder,
             prompts,
@@ -590,9 +584,7 @@ class ChainOfThought(HeadAlignment, Backbone):
     def _embed_opening(self, session: Session, speech: Tensor) -> Tensor:
         """Embed the prompt before the answer as (n, width), with the speech embeddings inserted."""
         embeddings = self._embed(self.prompt.opening(len(speech), session.target_language))
-        speech_start = self.prompt.speech
-        speech_end = speech_start + len(speech)
-        embeddings[speech_start:speech_end] = speech.to(embeddings)
+        embeddings[self.prompt.speech :][: len(speech)] = speech.to(embeddings)
         return embeddings
 
     def _embed(self, ids: list[int]) -> Tensor:

@@ -12,7 +12,7 @@ from zoo.data.chain_of_thought import SpeechChainOfThought
 
 
 @dataclass(slots=True)
-class ChainOfThoughtBatch:
+class ThoughtBatch:
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
@@ -47,7 +47,7 @@ class ThoughtCollator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ChainOfThoughtBatch:
+    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token."""
         features = encoder_inputs(
             self.spectrogram, self.prepared, [piece.samples() for piece in pieces]
@@ -64,7 +64,7 @@ class ThoughtCollator:
             labels.append([*[IGNORED] * len(opening), *source, *target])
             transcript_mask.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
 
-        return ChainOfThoughtBatch(
+        return ThoughtBatch(
             features=features,
             input_ids=pad_ids(input_ids, self.prompt.end),
             labels=pad_ids(labels, IGNORED),

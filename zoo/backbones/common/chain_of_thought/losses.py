@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 
 
-def answer_losses(logits: Tensor, targets: Tensor, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
+def answer_losses(logits: Tensor, targets: Tensor, batch: ThoughtBatch) -> dict[str, Tensor]:
     """Compute the mean losses of all answers of a batch.
 
     Args:

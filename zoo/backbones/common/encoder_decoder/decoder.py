@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
-from zoo.backbones.common.encoder_decoder.layers import FAMILIES, CrossMemory, DecoderLayer
+from zoo.backbones.common.encoder_decoder.layers import (
+    FAMILIES,
+    CrossMemory,
+    DecoderLayer,
+    split_heads,
+)
 from zoo.backbones.common.static_memory import StaticMemory, rounded_up
 from zoo.backbones.common.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -108,7 +113,10 @@ class Decoder(nn.Module):
         attentions = [getattr(layer, self.family.cross) for layer in self.layers]
         mask = None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype)
         projected = (
-            (self._split(attention.k_proj(padded)), self._split(attention.v_proj(padded)))
+            (
+                split_heads(attention.k_proj(padded), self.heads),
+                split_heads(attention.v_proj(padded), self.heads),
+            )
             for attention in attentions
         )
         if steps is None:
@@ -277,8 +285,3 @@ class Decoder(nn.Module):
     def _cache_shape(self, streams: int, positions: int) -> tuple[int, ...]:
         """Return the shape of keys and values of all layers."""
         return self.depth, 2, streams, self.heads, positions, self.width // self.heads
-
-    def _split(self, hidden: Tensor) -> Tensor:
-        """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
-        heads: Tensor = hidden.unflatten(2, (self.heads, -1))
-        return heads.transpose(1, 2)

@@ -187,6 +187,12 @@ class DecoderLayer:
         return hidden + self.narrow(widened), cross_weights
 
 
+def split_heads(hidden: Tensor, heads: int) -> Tensor:
+    """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
+    split: Tensor = hidden.unflatten(2, (heads, -1))
+    return split.transpose(1, 2)
+
+
 def product(linear: nn.Module) -> Product:
     """Return the product of a linear layer, without the calls of a module where it is plain."""
     if type(linear) is not nn.Linear or not is_plain(linear):
