@@ -17,7 +17,7 @@ from zoo.errors import ZooError
 
 LOCK = ".lock"  # file in a folder of the cache that is locked while a process writes the folder
 CHECKSUM = ".sha256"  # suffix of the file with the checksum
-BLOCK = 1 << 20  # bytes that are compared with zero at once
+BLOCK = 1 << 20  # number of bytes that are compared with zero at once
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +63,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
             if _is_open(folder / LOCK, lock.fileno()):
                 try:
                     yield
-                finally:  # also if a process that was forked has the file open
+                finally:  # unlock explicitly: a forked process may keep the file open
                     fcntl.flock(lock, fcntl.LOCK_UN)
                 return
-            # otherwise the folder was removed while this process waited
+            # Otherwise the folder was removed while this process waited, so try again.
 
 
 def _lock(lock: IO[str], operation: int) -> None:
@@ -105,7 +105,7 @@ def is_intact(file: Path) -> bool:
     try:
         recorded = _checksum(file).read_bytes().decode(errors="replace").split()
         return recorded[:1] == [sha256(file)]
-    except OSError:  # one of both does not exist
+    except OSError:  # the file or its checksum does not exist
         return False
 
 

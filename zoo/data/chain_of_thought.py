@@ -27,8 +27,8 @@ from zoo.types import SAMPLE_RATE, Seconds
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PartialTranslations = Literal["alignment", "prefixes"]
-GRID: Seconds = 0.08  # durations are multiples of it, so that all speech LLMs have whole frames
-CLOSE: Seconds = 1e-6  # times that differ by less are equal
+GRID: Seconds = 0.08  # durations are multiples of this, so that all speech LLMs get whole frames
+CLOSE: Seconds = 1e-6  # times that differ by less than this are equal
 PUNCTUATION = re.compile(r"\W+$")  # punctuation at the end of a word
 
 
@@ -200,7 +200,8 @@ class SpeechChainsOfThought(Sampler):
                 self._check_segment(segment, language_of(talk.source_language))
 
         self._ranges = self._divide_sentences()
-        self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
+        # Share of the audio by kind and number of sentences.
+        self._shares: dict[tuple[Kind, int], float] = {}
         self._windows: dict[tuple[Kind, int], _Windows] = {}
         total = sum(config.mixture.values()) * sum(config.sentences)
         for kind in self._kinds:
@@ -213,7 +214,8 @@ class SpeechChainsOfThought(Sampler):
         """Raise ZooError if a segment lacks what the kinds of examples need."""
         aligned = "partial" in self._kinds and not self._by_prefixes
         if aligned or self.target.code not in segment.targets:
-            emission_times(segment, self.target.code)  # raises ZooError with the reason
+            # Called for its errors: it raises ZooError with the reason.
+            emission_times(segment, self.target.code)
         elif "partial" in self._kinds:
             self._check_prefixes(segment, source)
         elif "streaming" in self._kinds and not segment.words:

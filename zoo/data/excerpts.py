@@ -146,11 +146,13 @@ class Excerpts(Sampler):
         self.config = config
         self.talks = [talk for talk in talks if talk.segments]
         for segment in decoded_segments(self.talks):
-            # raises ZooError for a segment without word times, alignment or translation
+            # Called for its errors: a segment without word times, alignment or translation raises
+            # ZooError.
             emission_times(segment, language.code)
         if not self.talks:
             raise ZooError("The talks have no segments to take excerpts of.")
-        shares = {True: config.single, False: 1 - config.single}  # by whether sentences are single
+        # Shares of single sentences and of runs.
+        shares = {True: config.single, False: 1 - config.single}
         self._shares = {single: share for single, share in shares.items() if share > 0}
         self._encoded: TalkFrames | None = None
 

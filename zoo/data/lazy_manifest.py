@@ -113,7 +113,7 @@ class StoredTalks(LazyTalks):
             )
 
 
-_NO_TARGETS: dict[str, Any] = {}  # of all outlines
+_NO_TARGETS: dict[str, Any] = {}  # targets of all outlines
 
 
 def _outline(offset: Seconds, duration: Seconds, start: Seconds, end: Seconds) -> Segment:

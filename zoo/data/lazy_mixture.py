@@ -9,7 +9,7 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.views import usable_parts
 from zoo.talks import LazyTalks, Share, Talk
 
-SECONDS = 3600  # of an hour
+SECONDS = 3600  # seconds per hour
 
 
 class SharedTalks(LazyTalks):

@@ -23,7 +23,7 @@ TALK = (
 )
 SEGMENT = ("offset", "duration", "source", "words", "targets")
 TARGET = ("text", "words", "alignment", "needs")
-SLACK: Seconds = 0.01  # by which a time may lie after the end of the talk, because it was rounded
+SLACK: Seconds = 0.01  # times are rounded, so they may lie after the end of the talk by this much
 
 
 def check_talk(item: Any) -> None:
@@ -57,7 +57,7 @@ def check_talk(item: Any) -> None:
                 f"{where} starts at {segment['offset']:g} s, before the segment before it "
                 f"({start:g} s)"
             )
-        # speakers interrupt each other, so that segments may overlap in part
+        # Speakers interrupt each other, so segments may overlap in part.
         if segment["offset"] < before - SLACK and stop <= before:
             raise ValueError(
                 f"{where}, from {segment['offset']:g} to {stop:g} s, lies in the segment before "

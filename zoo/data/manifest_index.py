@@ -148,7 +148,7 @@ class _Writer:
         self._folder = folder
         self._description = description
         self._digest = hashlib.sha256()
-        self._rows = 0  # of segments that are written
+        self._rows = 0  # number of segments that are written
 
     def write(self, mark_unusable: MarkUnusable) -> None:
         """Write all files. Raises ZooError for a damaged manifest."""
@@ -255,11 +255,11 @@ def _segment_spans(text: str) -> Iterator[tuple[int, int]]:
     position = _skip(text, text.index("{") + 1)
     while text[position] != "}":
         key, position = decoder.raw_decode(text, position)
-        position = _skip(text, position)  # the colon
+        position = _skip(text, position)  # skip the colon
         if key != "segments":
             _, position = decoder.raw_decode(text, position)
         else:
-            position = _skip(text, position + 1)  # the bracket
+            position = _skip(text, position + 1)  # skip the bracket
             while text[position] != "]":
                 begin = position
                 _, position = decoder.raw_decode(text, position)
@@ -280,6 +280,6 @@ def array(folder: Path, name: str) -> np.ndarray[Any, Any]:
     """Return an array of an index, read from disk when it is used."""
     dtype = {"talks": TALKS, "segments": SEGMENTS}[name]
     path = folder / f"{name}.bin"
-    if not path.stat().st_size:  # an empty file cannot be mapped
+    if not path.stat().st_size:  # mmap refuses an empty file
         return np.zeros(0, dtype=dtype)
     return np.memmap(path, dtype=dtype, mode="r")

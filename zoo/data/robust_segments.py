@@ -264,9 +264,9 @@ class RobustSegments:
                 yield start, chunks, multiplier
                 begin += seconds - (wanted - start)
                 reached = end
-            elif begin < reached:  # no further audio
+            elif begin < reached:  # the stretch has no audio that was not yielded before
                 begin = reached
-            else:  # the middle of an utterance that is longer than the stretch
+            else:  # the stretch lies within an utterance that is longer
                 begin += seconds
             chunks, multiplier = self._draw(random)
 

@@ -31,7 +31,7 @@ class Stretches:
 
     def draw(self, random: np.random.Generator) -> tuple[int, int]:
         """Draw a length in chunks and its multiplier."""
-        weights = 1 / np.array(self.chunks)  # equal shares of the audio
+        weights = 1 / np.array(self.chunks)  # so that each length has the same share of the audio
         chunks = int(random.choice(list(self.chunks), p=weights / weights.sum()))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
         return chunks, multiplier

@@ -15,7 +15,7 @@ from zoo.languages import language as language_of
 from zoo.talks import Segment, Talk, Word
 from zoo.types import Samples, Seconds
 
-UNIT: Samples = 320  # the length of a clip is a multiple of it
+UNIT: Samples = 320  # the length of a clip is a multiple of this
 
 
 @dataclass(frozen=True, kw_only=True)

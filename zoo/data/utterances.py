@@ -19,7 +19,7 @@ from zoo.progress import show_progress
 from zoo.talks import Word
 from zoo.types import Samples
 
-UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of it
+UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of this
 TAIL: Samples = 320  # minimum silence at the end
 LEVEL = 0.8  # gain below 1, because samples of espeak-ng sometimes exceed full scale
 MAX_WORKERS = 2  # maximum number of espeak-ng processes

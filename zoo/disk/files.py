@@ -24,8 +24,8 @@ FULL_DISK = (
     "PytorchStreamWriter failed writing",
     "inline_container.cc",  # torch.save: "unexpected pos"
 )
-NEARLY_NOTHING = 64 * 1024  # bytes that are left on a full disk at most
-SUFFIX = ".part"  # of a file that is not complete; the next attempt overwrites it
+NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
+SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
 
 
 @contextmanager
@@ -35,7 +35,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     After an error the temporary file is removed and ``path`` is as before.
     """
     temporary = path.with_name(path.name + SUFFIX)
-    if temporary.is_symlink():  # of a folder from elsewhere: writing would follow it
+    # A copied folder may contain such a link, and writing would follow it.
+    if temporary.is_symlink():
         temporary.unlink()
     try:
         yield temporary
@@ -129,7 +130,7 @@ def full_disk(error: BaseException | None, output_folder: Path) -> str:
             others = [Path(cache), Path(os.path.expanduser("~")), Path(tempfile.gettempdir())]
             folders = [_existing(output_folder), *(folder for folder in others if folder.is_dir())]
             full = [folder for folder in folders if shutil.disk_usage(folder).free < NEARLY_NOTHING]
-            folder = [*full, *folders][0]  # one of them exists: the first
+            folder = [*full, *folders][0]  # ``folders`` is never empty: its first folder exists
             return (
                 f"The disk of {folder} is full; what was written before is kept. "
                 "Free some space and start again, with resume=... where there is a run folder."

@@ -18,7 +18,8 @@ from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 
 SUFFIX = ".tar"
-INDEX = ".index.json"  # after the name of the archive: size of the archive, places of its members
+# Suffix of the file with the size of the archive and the offsets of its members.
+INDEX = ".index.json"
 
 
 @dataclass(frozen=True, slots=True)

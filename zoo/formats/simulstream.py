@@ -47,7 +47,7 @@ def _records(instance: Instance) -> Iterator[Record]:
     """Yield the lines of one stream: its metadata, then one per chunk."""
     yield {"id": instance.index, "metadata": {"wav_name": f"{instance.talk}.wav"}}
     chunks, chunk_of = instance.chunks, instance.chunk_indices
-    if not chunks:  # an oracle: a chunk ends where it writes
+    if not chunks:  # the log is of an oracle: a chunk ends where it writes
         ends = sorted({*instance.delays, instance.source_length})
         chunks = tuple(ChunkTime(end, 0.0) for end in ends)
         chunk_of = tuple(ends.index(delay) for delay in instance.delays)

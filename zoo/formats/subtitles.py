@@ -19,7 +19,7 @@ LINES = 2
 READING_SPEED = 21.0  # characters per second
 SPAN: Seconds = 3.0  # a cue has no word that was emitted this much after its first word
 LEAST: Seconds = 1.0  # a cue that would be shown for a shorter time joins the one before it
-LONGEST: Seconds = 7.0  # of a cue that others join
+LONGEST: Seconds = 7.0  # longest duration of a cue that others join
 LINGER: Seconds = 3.0  # a cue stays so long after it could be read, if no other cue follows
 SENTENCE_ENDS = tuple(".!?…。！？")
 CLOSING = "\"'”’»)]」』）】"  # may follow the mark that ends a sentence
@@ -108,7 +108,8 @@ def timed_words(instance: Instance) -> list[TimedWord]:
     In a language without spaces a word is a character with the punctuation marks that follow it, or
     a run of Latin letters. A word that is wider than a line is divided.
     """
-    times = accumulate(instance.elapsed or instance.delays, max)  # no word before an earlier one
+    # So that no word is shown before an earlier word.
+    times = accumulate(instance.elapsed or instance.delays, max)
     words: list[TimedWord] = []
     position = 0
     for unit, at in zip(instance.units, times, strict=True):

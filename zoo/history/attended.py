@@ -49,7 +49,7 @@ class AttendedHistory(History, ABC):
         {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
     )
 
-    # A selection that keeps at least one written token reads the rows of kept tokens only
+    # A selection that keeps at least one written token reads the rows of kept tokens only.
     reads_unwritten: bool = field(default=False, init=False)
 
     cut: CutMoment = "with_text"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 # Elements of a packed weight: oneDNN prepares every new shape of a product, which takes longer than
 # the products of smaller weights save.
 LEAST_ELEMENTS = 2**18
-MOST_BYTES = 2 * 2**30  # of float32 weights of a network; a larger one has no packed copies
+MOST_BYTES = 2 * 2**30  # largest size of the float32 weights of a network that gets packed copies
 
 Product = Callable[[Tensor], Tensor]
 
@@ -37,7 +37,8 @@ def arrange_linear(module: nn.Module, *, packed: Collection[nn.Module] = ()) -> 
         packed: Layers whose weights are already part of a packed copy.
     """
     packs = fits(module)
-    copies: dict[int, PackedWeight] = {}  # by address: tied layers share a copy
+    # By the address of the weight, so that tied layers share a copy.
+    copies: dict[int, PackedWeight] = {}
     for layer in module.modules():
         if packs and isinstance(layer, Packable):
             layer.pack()
@@ -93,7 +94,7 @@ def state_of(weight: Tensor) -> tuple[Any, ...]:
     """Identify the values of a weight: a change in place or a move gives another state."""
     try:
         version = weight._version
-    except RuntimeError:  # a weight that was made in inference mode has no version
+    except RuntimeError:  # weights that were created in inference mode have no version
         version = None
     return weight.data_ptr(), version, weight.dtype, weight.device
 

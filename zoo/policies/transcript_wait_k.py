@@ -121,7 +121,7 @@ class TranscriptWaitK(Policy):
                 "condition."
             )
         if not self.truncate:
-            # The binding reads the needs of the instance.
+            # The needs depend on the options; ``bind`` reads those of the instance.
             self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]
 
     def open(self) -> SegmentState:

@@ -21,9 +21,9 @@ from zoo.report.sounds import excerpt
 from zoo.talks import Segment
 from zoo.types import Seconds
 
-SAMPLES = 6  # segments that trainings use
-LONGEST: Seconds = 30.0  # of the audio of a sample
-WIDTH, HEIGHT = 300, 90  # of a plot, in units of its SVG
+SAMPLES = 6  # number of sample segments, of those that trainings use
+LONGEST: Seconds = 30.0  # longest audio of a sample
+WIDTH, HEIGHT = 300, 90  # size of a plot in units of its SVG
 
 
 def write_card(

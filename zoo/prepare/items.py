@@ -11,7 +11,7 @@ from zoo.disk.parsing import parse_json
 from zoo.talks import Segment, Talk, Word
 from zoo.types import Seconds
 
-DIGITS = 6  # of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
+DIGITS = 6  # digits of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
 
 
 @dataclass(frozen=True, slots=True)

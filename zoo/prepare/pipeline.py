@@ -94,7 +94,7 @@ class Pipeline:
         self.workers = workers
         self.device = device
         self.title = title
-        self._sources: dict[int, str] = {}  # keys of the talks of parts
+        self._sources: dict[int, str] = {}  # key of the talks of each part
 
     def run(self, shard: int = 0, shards: int = 1) -> None:
         """Do the work of one shard.
@@ -250,9 +250,9 @@ def _after(step: Step, items: Sequence[Item]) -> list[Item]:
     return [item if item.problem else next(results) for item in items]
 
 
-_steps: Sequence[Step] = ()  # of a worker process
+_steps: Sequence[Step] = ()  # steps of a worker process
 _device: "torch.device | None" = None
-_loaded: set[int] = set()  # places of the steps whose weights are there
+_loaded: set[int] = set()  # indices of the steps whose weights are loaded
 
 
 def _start(steps: Sequence[Step], device: "torch.device | None") -> None:

@@ -47,7 +47,7 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
         ]
         content = hash_value([lines, states])
         if not _is_written(archive, content, copied):
-            index_path(archive).unlink(missing_ok=True)  # of the archive before
+            index_path(archive).unlink(missing_ok=True)  # the index of the previous archive
             _write(archive, [talk.file for talk in group], [name for _, name in names], lines)
             write_text(index_path(archive), write_index(archive, content))
         named_talks += [replace(talk, audio=archive / name) for talk, name in names]

@@ -16,10 +16,11 @@ from zoo.prepare.steps.words import SCORE
 from zoo.talks import Segment, Talk
 from zoo.types import Seconds
 
-BINS = 24  # of a histogram
-BULK = 0.99  # share of the values in the bins, except for the last one, which also has the others
+BINS = 24  # number of bins of a histogram
+# Share of the values that the range of the bins covers; the last bin also counts larger values.
+BULK = 0.99
 SECONDS = "seconds"
-UNITS = {  # of scores, by the beginnings of their names
+UNITS = {  # units of scores, by the beginnings of their names
     LAG: SECONDS,
     UNALIGNED: "share of words",
     SCORE: "log-probability per frame",

@@ -27,8 +27,8 @@ from zoo.metrics.sentences import score_sentences
 from zoo.talks import Talk
 from zoo.types import Instance, Seconds
 
-CHUNK: Seconds = 0.96  # of a trajectory (section 3.3)
-SEGMENT_CHUNKS = 30  # of a robust segment
+CHUNK: Seconds = 0.96  # duration of a chunk of a trajectory (section 3.3)
+SEGMENT_CHUNKS = 30  # number of chunks of a robust segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def report(cfg: Config, *, examples: int = 0) -> None:
     """
     check_numbers("The command", least=0, examples=examples)
     target = language(cfg.target_language)
-    language(cfg.source_language)  # raises ZooError for an unknown one
+    language(cfg.source_language)  # called for its ZooError for an unknown language
     settings = build(cfg.evaluation)
     talks = build(cfg.data).talks(settings.split, limit=settings.talks)
     streams = sentence_trajectories(talks, target)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
 
-BLOCK: Samples = 10 * 60 * SAMPLE_RATE  # of speech that is held in memory, and of a file
+BLOCK: Samples = 10 * 60 * SAMPLE_RATE  # size of the speech that is held in memory, and of a file
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class SpeechSpool:
             self._in_memory += count
             return samples
         if len(self._block) < count and not self._open(max(BLOCK, count)):
-            self._in_memory = count  # the next file is tried after ten more minutes
+            self._in_memory = count  # try the next file after ten more minutes of speech
             return samples
         stored, self._block = self._block[:count], self._block[count:]
         stored.copy_(samples)
@@ -47,7 +47,9 @@ class SpeechSpool:
         self._leave()
         try:
             with tempfile.TemporaryFile() as file:
-                file.write(bytes(4 * size))  # a full disk is an error here, and a signal later
+                # Write every byte now: on a full disk, writing through the map would kill the
+                # process.
+                file.write(bytes(4 * size))
                 file.flush()
                 self._mapped = mmap.mmap(file.fileno(), 4 * size)
         except OSError:

@@ -174,7 +174,8 @@ class SimulU(Synthesizer):
         Args:
             keep: (units,) bool, True for units to keep, at least one.
         """
-        if self.counting == "units":  # the samples of units are counted, not looked up
+        # Samples are then assigned by the number of units, so all units are needed.
+        if self.counting == "units":
             return range(len(keep))
         indices = keep.nonzero()[:, 0].tolist()
         return range(indices[0], indices[-1] + 1)

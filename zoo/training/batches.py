@@ -78,7 +78,8 @@ class StepBatches(Dataset[TrainingBatch]):
         global_step, number = divmod(item, self.batches_per_step)
         stage, step = self.curriculum.at(global_step)
         schedule = self.schedules[stage.name]
-        index = self.rank * self.batches_per_step + number  # in the step, over all ranks
+        # Index among the batches of all ranks in the step.
+        index = self.rank * self.batches_per_step + number
         batch = collate_counted(
             self.objectives[stage.objective],
             schedule.examples(step, index),

@@ -35,7 +35,8 @@ class Restored:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self.checksums = {
-            name: int(torch.hash_tensor(parameter.detach()).item())  # int() fails above 2^63
+            # ``int(tensor)`` would fail above 2^63.
+            name: int(torch.hash_tensor(parameter.detach()).item())
             for name, parameter in module.named_parameters(remove_duplicate=False)
             if is_restored(parameter) and not parameter.requires_grad
         }

@@ -29,8 +29,8 @@ from zoo.training.settings import TrainingSettings
 from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward, by_shape
 from zoo.types import Seconds
 
-SEARCHED = 200  # steps among which the largest batch is searched
-COUNTED = 8  # steps whose tokens are counted
+SEARCHED = 200  # number of first steps in which the largest batch is searched
+COUNTED = 8  # number of steps whose tokens are counted
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
 UNDIVIDED = ("single", "ddp")  # methods with which each device has all gradients
@@ -250,7 +250,7 @@ class _Run:
             for hook in hooks:
                 hook.remove()
 
-            if not divided:  # the second step has optimizer states from its start
+            if not divided:  # the second step has the optimizer states from its start
                 optimizer.step()
                 optimizer.zero_grad()
                 memory.restart()
@@ -272,7 +272,7 @@ class _Run:
             parameter: sum(
                 value.nbytes
                 for name, value in optimizer.state[parameter].items()
-                if isinstance(value, Tensor) and name != "step"  # a count in main memory
+                if isinstance(value, Tensor) and name != "step"  # "step" is a count in main memory
             )
             for parameter in trained
         }

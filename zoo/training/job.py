@@ -81,7 +81,7 @@ def train(cfg: Config) -> float | None:
     callbacks = configured_callbacks(cfg)
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
-        # the tokenizer may be in the run folder, which may have moved
+        # The tokenizer may be in the run folder, which may have moved since.
         check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=MAY_DIFFER)
     elif not cfg.estimate:
         check_unused(run_folder(), kind="train")
@@ -174,7 +174,7 @@ def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> 
         source, target = direction
         talks.check(source=source.code, target=target.code)
         talks = talks.decoded
-    for split in (talks, dev):  # two splits may have talks of one name
+    for split in (talks, dev):  # separately, because two splits may have talks of one name
         for (source, target), group in by_direction(split, direction).items():
             check_talks(group, source=source, target=target, streamed=False)
 

@@ -60,7 +60,8 @@ class Training(TrainingPlan[StreamingSystem]):
         self._optimizer = optimizer
         self._optimizer_path = check_optimizer(optimizer)
         self._seed = seed
-        self._samplers: Mapping[str, Sampler] | None = None  # by stage; None before ``setup``
+        # Samplers by stage; None before ``setup``.
+        self._samplers: Mapping[str, Sampler] | None = None
         self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
         self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
@@ -100,7 +101,7 @@ class Training(TrainingPlan[StreamingSystem]):
             ZooError: The talks or the backbone lack data or parts that a stage needs.
         """
         talks = usable_parts(talks)
-        if samplers is None:  # checks talks before weights
+        if samplers is None:  # read the talks first, so their errors come before weights are loaded
             samplers = make_samplers(system, talks, self.settings)
         self.settings = self.settings.counted(samplers, batches=batches, seed=self._seed)
         prepare(system, talks, self.settings, samplers, device)
@@ -137,7 +138,7 @@ class Training(TrainingPlan[StreamingSystem]):
         self.is_uniform = len(self._groups) == len(objectives) == 1
         if self._restored is None:
             self._restored = Restored(system)
-            system.strict_loading = False  # names are checked by ``check_checkpoint``
+            system.strict_loading = False  # ``check_checkpoint`` checks the names instead
 
     def complete_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
         """Add the checksums of left-out parameters, batches per step and the optimizer's class."""

@@ -152,7 +152,7 @@ def prepare(
     )
 
     for stage in settings.curriculum.stages:
-        backbone.trainable(stage.trains)  # raises for an unknown part
+        backbone.trainable(stage.trains)  # called for its error for an unknown part
     backbone.requires_grad_(True)
     system.train()  # loaded modules may be in eval mode, and Lightning does not change the mode
 

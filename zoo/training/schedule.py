@@ -13,7 +13,7 @@ import numpy as np
 from zoo.data.sampling import Example, Pass, Sampler
 from zoo.types import Seconds
 
-ALIKE = 0.05  # random change of a duration before sorting, as a share of the duration
+ALIKE = 0.05  # largest random change of a duration before sorting, as a share of the duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def balance_steps(
         For each step, the indices of the examples of each of its ``batches`` batches. If fewer than
         ``batches`` examples are left for the last step of a group, some batches are empty.
     """
-    # slightly changed durations give each pass other batches
+    # Durations are changed slightly before sorting, so that each pass has other batches.
     durations = examples.seconds * random.uniform(1 - ALIKE, 1 + ALIKE, len(examples))
     order = np.lexsort((-durations, examples.groups))
     ends = np.flatnonzero(np.diff(examples.groups[order], append=examples.groups.max() + 1)) + 1
@@ -62,11 +62,13 @@ def balance_steps(
         while start < end:
             count = batches * limits.count(durations[order[start]])
             left = end - start
-            if count < left < 1.5 * count:  # two steps of equal size, not a full and a small one
+            # Make two steps of equal size instead of a full and a small one.
+            if count < left < 1.5 * count:
                 count = batches * -(-left // (2 * batches))
             chosen = order[start : min(start + count, end)]
             start += len(chosen)
-            # one batch has every parts-th example; a random one has the longest
+            # Batch i of n gets the examples i, i + n, i + 2 n, ... of the step; which batch gets
+            # the longest examples is random.
             steps.append([chosen[index::batches] for index in random.permutation(batches)])
     return [steps[step_index] for step_index in random.permutation(len(steps))]
 
@@ -150,14 +152,15 @@ class Schedule:
         self._limits = limits
         self._batches = batches
         self._seed = list(seed)
-        shares = np.array(sampler.kinds)  # of the audio, then of the steps
+        # Shares of the audio; below, they become shares of the steps.
+        shares = np.array(sampler.kinds)
         self._progress = [_Progress(sampler) for _ in shares]
         if limits.examples is not None and len(shares) > 1:
             shares = shares / [self._seconds_per_step(kind) for kind in range(len(shares))]
             shares /= shares.sum()
         self._shares = shares
         self._kinds = np.random.default_rng(self._seed).choice(len(shares), size=steps, p=shares)
-        # number of earlier steps of the same kind
+        # For each step, the number of earlier steps of the same kind.
         self._earlier = np.zeros(steps, dtype=int)
         for kind in range(len(shares)):
             is_kind = self._kinds == kind
@@ -206,7 +209,7 @@ class Schedule:
     def examples(self, step: int, batch: int) -> Sequence[Example]:
         """Return the examples of one of the batches of a step, at least one."""
         kind, rows = self.batch_rows(step)
-        # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1
+        # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1.
         random = np.random.default_rng([*self._seed, step, batch + 1])
         return self._progress[kind].sampler.examples(kind, _rows(rows, batch), random)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError
 
-# of torch.load(weights_only=True), for a file of any content
+# Errors that torch.load(weights_only=True) raises for damaged files.
 READ_ERRORS = (
     pickle.UnpicklingError,
     RuntimeError,

@@ -37,7 +37,7 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
     talks = []
     for path, name in zip(files, _names(files), strict=True):
         file = readable(path, folder)
-        samples = audio.load(file)  # raises ZooError for audio that cannot be read
+        samples = audio.load(file)  # called for its ZooError for audio that cannot be read
         seconds = samples.numel() / SAMPLE_RATE
         talks.append(without_references(name, file, seconds, source_language))
     return talks

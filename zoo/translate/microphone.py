@@ -91,7 +91,7 @@ def _sounddevice() -> ModuleType:
     """Import sounddevice. Raises ZooError if it or PortAudio is missing."""
     try:
         import sounddevice
-    except (ImportError, OSError) as error:  # OSError: no PortAudio
+    except (ImportError, OSError) as error:  # OSError: PortAudio is not installed
         raise ZooError(
             f"A microphone needs sounddevice and PortAudio ({error}): "
             "pip install 'simulzoo[microphone]'; on Debian also apt install libportaudio2."

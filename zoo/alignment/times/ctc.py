@@ -32,7 +32,7 @@ from zoo.talks import Segment, Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 NOUN = "CTC recogniser"
-TICK: Samples = 160  # frames of all CTC models are whole multiples of 10 ms
+TICK: Samples = 160  # 10 ms; the frames of all CTC models last a multiple of this
 
 
 class CTCTimes:
@@ -179,7 +179,8 @@ class CTCTimes:
         units = [self.language.units(segment.source) for segment in segments]
         labels = [self._letters.labels(row) for row in units]
         log_probs = [
-            _with_wildcard(logits.float().log_softmax(-1)).cpu()  # many small steps follow
+            # On the CPU, because many small steps follow.
+            _with_wildcard(logits.float().log_softmax(-1)).cpu()
             for logits in frame_logits(self._network, self._extractor, waves)
         ]
         blank = int(self._tokenizer.pad_token_id)

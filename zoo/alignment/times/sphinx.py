@@ -109,7 +109,8 @@ class SphinxTimes:
             self._decoder.end_utt()
         except RuntimeError as error:
             logger.warning("pocketsphinx cannot align %r: %s", segment.source, error)
-            self._decoder = _decoder()  # the old one may be inside an utterance
+            # A new decoder, because the old one may be inside an utterance.
+            self._decoder = _decoder()
             return []
         if self._decoder.hyp() is None:
             return []

@@ -22,7 +22,8 @@ NO_WORD = ("", "sil", "sp", "spn")  # labels of silence and noise, besides <eps>
 ITEM = re.compile(
     r'"(?:[^"]|"")*"|\[[0-9]*\]|(?<![\w.])[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?'
 )
-ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # of Praat, by byte-order mark
+# Encodings of Praat by their byte-order marks.
+ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 class TextGridTimes:
@@ -77,7 +78,8 @@ class TextGridTimes:
     def times(self, talk: Talk, segments: Sequence[Segment]) -> list[TimedWords]:
         """See ``WordTimer``; a missing or damaged file is a problem of its segments."""
         if self._by_segment:
-            # Their texts may have been changed since the files were written.
+            # Segments are found by their times, because their texts may have changed since the
+            # files were written.
             numbers = {
                 (one.offset, one.duration): number for number, one in enumerate(talk.segments)
             }
@@ -193,10 +195,10 @@ def _tiers(items: Iterator[str]) -> Iterator[tuple[str, list[Word]]]:
             raise ValueError(item)
         return item[1:-1].replace('""', '"').strip()
 
-    number(), number()  # start and end of the file
+    number(), number()  # skip start and end of the file
     for _ in range(int(number())):
         kind, name = string(), string()
-        number(), number()  # start and end of the tier
+        number(), number()  # skip start and end of the tier
         count = int(number())
         if kind != "IntervalTier":
             for _ in range(count):

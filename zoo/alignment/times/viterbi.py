@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BLANK = -1  # place of a frame that emits no label
+BLANK = -1  # label index of a frame that emits no label
 IMPOSSIBLE = float("-inf")
 
 
@@ -50,7 +50,7 @@ def best_ctc_paths(
     device = log_probs[0].device
     tokens = [_with_blanks(row, blank).to(device) for row in labels]
     lengths = torch.tensor([len(row) for row in log_probs], device=device)
-    counts = torch.tensor([len(row) for row in tokens], device=device)  # of states
+    counts = torch.tensor([len(row) for row in tokens], device=device)  # numbers of states
     emitted = _emissions(log_probs, tokens)  # (rows, frames, states)
 
     # A state may follow the state two before it, unless it is a blank or repeats that label.

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from zoo.alignment.words.base import Links, Pair
 
-SIGNIFICANT = 10.83  # of the log-likelihood ratio with one degree of freedom; 0.1 % by chance
+# Log-likelihood ratio (one degree of freedom) that is exceeded by chance in 0.1 % of cases.
+SIGNIFICANT = 10.83
 
 Words = tuple[str, ...]
 

@@ -153,7 +153,8 @@ class Branches(ABC):
         self.beams = 1
         self.drafts = drafts or [[] for _ in prompts]
         self._cache = cache
-        self._rows = list(range(self.streams))  # stream of each row of the cache
+        # Index of the stream whose keys and values each row of the cache has.
+        self._rows = list(range(self.streams))
         self._max_positions = max_positions
         past, new = cache.length, max(prompts)
         self.prefix = past + new

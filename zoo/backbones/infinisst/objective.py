@@ -74,12 +74,14 @@ class Trajectories(Objective):
                 )
             for talk in () if isinstance(shared, LazyTalks) else shared:
                 for segment in talk.segments:
-                    emission_times(segment, self.target.code)  # raises here, not in a data worker
+                    # Called to raise an error here instead of in a data worker.
+                    emission_times(segment, self.target.code)
         for corpus in (corpus for sampler in samplers for corpus in sampler.parts):
             segment_sampler = corpus.window(0)
             assert isinstance(segment_sampler, RobustSegmentSampler)
             for multiplier in sorted(segment_sampler.multipliers):
-                backbone.prompt.instruction(  # raises without a latency token
+                # Called to raise an error if the latency token is missing.
+                backbone.prompt.instruction(
                     source=self.source, target=self.target, multiplier=multiplier
                 )
         self._prompt = backbone.prompt

@@ -106,7 +106,7 @@ def slide(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) ->
         state.anchor, state.dropped
     )
 
-    # a turn that is dropped in part keeps its remaining positions
+    # If a turn is dropped in part, its remaining positions are kept.
     while state.turns and excess >= state.turns[0]:
         excess -= state.turns.pop(0)
     if excess:

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 FROZEN = Path(__file__).with_name("frozen.json")
 # Samples store mean levels rather than a hash, which would depend on the last bit of resampling.
-PARTS = 16  # of a talk
-DIGITS = 4  # of a level
+PARTS = 16  # number of stretches of a talk whose levels are stored
+DIGITS = 4  # number of digits of a stored level
 
 
 def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:

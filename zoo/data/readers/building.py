@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
 # segment is cut at the end of its audio.
 OVERHANG: Seconds = 0.5
-SAME: Seconds = 1e-3  # times that differ by less are equal
+SAME: Seconds = 1e-3  # times that differ by less than this are equal
 
 
 def build_talks(

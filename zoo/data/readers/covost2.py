@@ -14,7 +14,7 @@ from zoo.talks import Talk
 SPLITS = ("train", "dev", "test")
 # Rows of train that the first edition of CoVoST had in another split.
 TRAIN = ("train", "train_covost")
-CODES = {"zh": "zh-CN"}  # of Common Voice, where they differ
+CODES = {"zh": "zh-CN"}  # codes of Common Voice that differ from ours
 
 
 @dataclass(kw_only=True, eq=False)

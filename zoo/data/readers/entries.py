@@ -8,12 +8,12 @@ from zoo.errors import ZooError
 from zoo.formats.text import recording_name
 from zoo.types import Seconds
 
-# What libsndfile reads.
+# Suffixes of the files that libsndfile reads.
 READABLE = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus"),
     *(".aif", ".aiff", ".aifc", ".au", ".caf", ".sph"),
 )
-# Formats that ffmpeg decodes.
+# Suffixes of the files that ffmpeg decodes.
 FILMS = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi")
 
 

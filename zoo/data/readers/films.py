@@ -33,7 +33,7 @@ def streamable_file(path: Path) -> Path:
         if not seal_if_complete(copy):
             with TemporaryDirectory() as temporary:
                 source = readable(path, Path(temporary))
-                if source == path:  # libsndfile reads it in spite of its suffix
+                if source == path:  # libsndfile reads the file in spite of its suffix
                     return path
                 with atomic_file(copy) as unfinished:
                     shutil.copyfile(source, unfinished)

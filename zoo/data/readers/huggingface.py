@@ -127,7 +127,8 @@ def _load(folder: Path, split: str) -> "Dataset":
         raise ZooError("data=huggingface needs Datasets: pip install -e .[datasets].") from error
     try:
         loaded = load_from_disk(str(folder))
-    except Exception as error:  # of Arrow, of JSON or of the file system: it has no common base
+    # Arrow, JSON and the file system raise errors without a common base class.
+    except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ZooError(f"{folder} cannot be read as a data set on disk ({reason}).") from error
     if not isinstance(loaded, DatasetDict):

@@ -80,7 +80,7 @@ class Lhotse:
             start, duration = float(item["start"]), float(item["duration"])
         except (KeyError, TypeError, ValueError) as error:
             raise ZooError(f"{where} has no start or duration in seconds.") from error
-        # A cut may begin shortly after the start of a supervision, as it may end before its end.
+        # A cut may begin shortly after its supervision, and may end shortly before it.
         early: Seconds = min(0.0, start)
         if -OVERHANG <= early < 0:
             start, duration = 0.0, duration + early

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 REASON = "word alignment"
-TranslationKey = tuple[int, int, str]  # of a translation: item, segment, code of its language
+# Indices of item and segment, and code of the target language.
+TranslationKey = tuple[int, int, str]
 
 
 class GivenAlignment:

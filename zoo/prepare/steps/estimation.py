@@ -66,7 +66,8 @@ class EstimationStep:
             return Comet.available(
                 [settings.model], python=settings.python, cache=cache_root() / "comet"
             )
-        except ZooError as error:  # which names the key of evaluations
+        # The error names the key of evaluations, not that of preparations.
+        except ZooError as error:
             sentence = str(error).replace("evaluation.comet_python", "estimation.python")
             raise ZooError(sentence) from error
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 REASON = "prefix translations"
-SegmentKey = tuple[int, int]  # of a segment: item, segment
+SegmentKey = tuple[int, int]  # indices of item and segment
 
 
 class PrefixesStep:

@@ -35,7 +35,7 @@ class RecognitionStep:
 
     def check(self) -> None:
         """See ``Step``."""
-        if reason := self.recogniser.unavailable_reason():  # of a model that may be missing
+        if reason := self.recogniser.unavailable_reason():  # the model may be missing
             raise ZooError(f"The step recognition has no recogniser: {reason}")
 
     def load(self, device: "torch.device | None" = None) -> None:

@@ -54,7 +54,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         folder: Path,
         batch_size: int = 8,
     ) -> None:
-        super().__init__(on_all_ranks=True)  # every rank ranks the checkpoints by the scores
+        super().__init__(on_all_ranks=True)  # each rank needs the scores to select the checkpoints
         self._talks = talks
         self._loss = loss
         self._folder = folder

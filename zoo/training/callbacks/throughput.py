@@ -47,7 +47,7 @@ class Throughput(Callback):
         self.latest: dict[str, float] = {}
         self._gradient_norm: float | None = None
         self._counter: FlopCounterMode | None = None
-        self._operations: dict[str, float] = {}  # per second of audio, by stage
+        self._operations: dict[str, float] = {}  # operations per second of audio, by stage
         self._start: Seconds = 0.0
         self._reset(waited=0.0)
 
@@ -177,7 +177,7 @@ def gradient_norm(module: torch.nn.Module) -> float | None:
     if not gradients:
         return None
     norm = torch.nn.utils.get_total_norm(gradients)
-    full = getattr(norm, "full_tensor", None)  # of sharded gradients
+    full = getattr(norm, "full_tensor", None)  # sharded gradients have this method
     return float(full() if full else norm)
 
 

@@ -14,9 +14,9 @@ from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
-WINDOW: Samples = 400  # 25 ms
+WINDOW: Samples = 400  # 25 ms per window
 HALF: Samples = WINDOW // 2
-EARLY = 2  # centred windows that begin before the audio
+EARLY = 2  # number of centred windows that begin before the audio
 PRE_EMPHASIS = 0.97
 MIN_DEVIATION = 1e-5  # standard deviation of log energies; smaller values are rounding errors
 

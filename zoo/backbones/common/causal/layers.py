@@ -187,7 +187,7 @@ class FastLayer:
         streams, _, new, _ = mask.shape
         qkv = self.qkv(rms_norm(self.attention_norm, hidden))
         heads = qkv.view(streams, new, -1, attention.head_dim)
-        shared = heads.shape[2] // (self.groups + 2)  # heads of keys and of values
+        shared = heads.shape[2] // (self.groups + 2)  # number of key heads, and of value heads
         rotated = rotate(self._normed(heads[:, :, :-shared], shared), *tables).transpose(1, 2)
         query, key = rotated[:, :-shared], rotated[:, -shared:]
         layer = cast("int", attention.layer_idx)

@@ -478,7 +478,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
             opening = branches.prefilled(index) if self.reuse else None
-            # otherwise new audio changes the embeddings of all speech
+            # Without independent frames, new audio changes the embeddings of all speech.
             prompt = prompts[index] if self.independent_frames else None
             state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompt)
 

@@ -64,7 +64,8 @@ class EncoderDecoderBranches(Branches):
         self._attention = StepRecords()  # (streams, new, heads, frames)
         self._states = StepRecords()  # (streams, new, width)
         device = memories[0].device
-        self._layers = decoder.prepare(heads)  # may move weights, to whose addresses steps refer
+        # Called before the steps, which use the addresses of weights that it may move.
+        self._layers = decoder.prepare(heads)
         drafted = max(len(draft) for draft in drafts) if drafts else 0
         cache = decoder.cache(streams=len(prompts), room=max(self._lengths) + drafted, steps=steps)
         super().__init__(

@@ -145,7 +145,7 @@ class Decoder(nn.Module):
         streams, frames = shape
         room, like = rounded_up(frames), self.head.weight
         data = memory.region("source", self._cache_shape(streams, room), like)[..., :room, :]
-        data[..., frames:, :] = 0  # the contents are multiplied by 0, and 0 x NaN is NaN
+        data[..., frames:, :] = 0  # masked positions are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):
             layer[0, :, :, :frames] = key
             layer[1, :, :, :frames] = value

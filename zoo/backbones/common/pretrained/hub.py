@@ -23,8 +23,9 @@ from zoo.backbones.common.pretrained import settings
 from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
 
-NEWEST = "main"  # revision of a name without one
-DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file
+NEWEST = "main"  # revision of a model whose name has no @revision
+# Every cached model has at least one of these files.
+DESCRIPTIONS = ("config.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def check(noun: str, name: str) -> None:
         ) from error
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
-    except Exception as error:  # types depend on the HTTP library of the hub's client
+    # The type of the error depends on the HTTP library of the hub's client.
+    except Exception as error:
         raise _unreachable(noun, name, mask_secrets(str(error)) or type(error).__name__) from error
 
 
@@ -130,7 +132,7 @@ def checked(name: str) -> ModelSource:
     return ModelSource(source.location, snapshot.name)
 
 
-@lru_cache  # each download sends a request
+@lru_cache  # the cache avoids a request per call
 def _settings_folder(source: ModelSource, cache: str) -> Path:
     """Return the snapshot of a model of the hub with all files that ``settings`` checks."""
     return Path(

@@ -92,7 +92,7 @@ def find_config(name: str) -> dict[str, Any]:
         return read_config(name)
     except ZooError:
         raise
-    except Exception:  # of a loader, for a file of any content
+    except Exception:  # a loader may raise any error for a damaged file
         return {}
 
 
@@ -162,7 +162,7 @@ def random_network(
     check_settings("backbone.config", settings)
     try:
         return from_config(network, config(**settings), dtype)
-    except Exception as error:  # of a class of Transformers with any fields
+    except Exception as error:  # classes of Transformers may raise any error for unknown fields
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no {noun}: {reason}") from error
 

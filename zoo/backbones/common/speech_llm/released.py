@@ -203,7 +203,7 @@ def read_checkpoint(file: Path) -> dict[str, Tensor]:
             tensors = load_file(file)
         else:
             tensors = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except Exception as error:  # of the unpickler, for a file of any content
+    except Exception as error:  # the unpickler may raise any error for a damaged file
         raise ZooError(
             f"{file} is no file of weights alone (safetensors, or torch.save of named tensors)."
         ) from error

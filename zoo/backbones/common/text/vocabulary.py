@@ -154,7 +154,7 @@ def _begins_character(piece: str, byte_level: bool) -> bool:
         first_byte = int(byte[1], 16)
     elif byte_level:
         first_byte = BYTES.get(piece[:1], 0)
-    return not 0x80 <= first_byte < 0xC0  # UTF-8 continuation bytes
+    return not 0x80 <= first_byte < 0xC0  # these are the continuation bytes of UTF-8
 
 
 def _spelled(piece: str) -> str:

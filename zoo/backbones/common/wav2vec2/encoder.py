@@ -311,7 +311,8 @@ class ConvLayer(nn.Module):
     def forward(self, signal: Tensor) -> Tensor:
         """(batch, channels, time) to (batch, channels, time / stride)."""
         normed = self.layer_norm(self.conv(signal).transpose(1, 2)).transpose(1, 2)
-        return F.gelu(normed.contiguous())  # one layout forward and backward: twice as fast on CPU
+        # The same memory layout forward and backward is twice as fast on CPUs.
+        return F.gelu(normed.contiguous())
 
 
 class FeatureExtractor(nn.Module):
@@ -397,7 +398,7 @@ class Layers(nn.Module):
         rotation = rotary(
             visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device
         )
-        mask = None if bool(visible.all()) else visible  # no mask is faster
+        mask = None if bool(visible.all()) else visible  # attention without a mask is faster
 
         trained = is_trained(self)
         middle = x

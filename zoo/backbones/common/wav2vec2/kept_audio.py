@@ -82,7 +82,8 @@ def encode_kept(
     features = kept_features(encoder, [stream.features for stream in streams], waves)
     longest = max(map(len, features))
     block = CHUNK_FRAMES * block_chunks if block_chunks else max(longest, 1)
-    # rounded angles depend on the distance from the first frame, which a cache does not have
+    # Rounded angles depend on the distance from the first frame, which changes when audio is
+    # dropped.
     reuses = block_chunks is not None and encoder.config.rope_angles == "exact"
     completes = []
     for stream, wave in zip(streams, waves, strict=True):

@@ -80,7 +80,8 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
             option that the weight shapes do not show.
     """
     described = _described(path.with_name("config.yaml"))
-    for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
+    # No weight's shape depends on these, so they are compared.
+    for name in ("heads", "left_pad", "rope_base", "rope_angles"):
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
     return {
         name.removeprefix(OWN): checkpoint.read_tensor(file, name)
