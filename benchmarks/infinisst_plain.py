@@ -28,7 +28,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
 )
 from zoo.backbones.infinisst import infinisst as network
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, slide
+from zoo.backbones.infinisst.window import WindowConfig, WindowState, slide
 from zoo.streaming.session import Session
 
 
@@ -48,7 +48,7 @@ class PlainTurn:
     def __init__(
         self,
         decoder: PreTrainedModel,
-        states: Sequence[StreamState],
+        states: Sequence[WindowState],
         prompts: Sequence[Tensor],
         *,
         beams: int,
@@ -58,10 +58,10 @@ class PlainTurn:
         self.decoder = decoder
         [state], [prompt] = states, prompts
         self.cache = [kept[:, None].repeat(1, beams, 1, 1, 1) for kept in state.cache]
-        self.positions = torch.arange(state.kept + len(prompt))
+        self.positions = torch.arange(state.num_cached + len(prompt))
         self.prefix = len(self.positions)
-        causal = self.positions <= self.positions[state.kept :, None]
-        logits = self._run(prompt.expand(beams, -1, -1), self.positions[state.kept :], causal)
+        causal = self.positions <= self.positions[state.num_cached :, None]
+        logits = self._run(prompt.expand(beams, -1, -1), self.positions[state.num_cached :], causal)
         self.log_probs = logits[:, -1].log_softmax(-1)
 
     def fork(self, beams: int) -> None:
@@ -122,7 +122,7 @@ class PlainTurn:
         return attention.o_proj(attended.transpose(1, 2).flatten(2))
 
 
-def plain_slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+def plain_slide(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) -> None:
     """Slide a window of unrotated keys: the instruction's keys stay as they were."""
     slide(state, config, decoder)
     assert state.anchor is not None
@@ -176,7 +176,7 @@ def plain_session(session: Session, decoder: PreTrainedModel, before: Tensor) ->
     before: (n,) samples of the last block and its left context.
     """
     session = copied(session)
-    state: StreamState = session.backbone_state
+    state: WindowState = session.backbone_state
     assert state.anchor is not None
     state.cache[:, 0] = unrotated(state.cache[:, 0], state.dropped, decoder)
     state.anchor = state.cache[:, 0, :, : state.instruction].clone()

@@ -100,7 +100,7 @@ class PlainWhisper(Backbone):
             rows = self.whisper.alignment.align(
                 attention, opening=len(text.opening), prefix=len(text.prefix), new=len(tokens) + 1
             )
-            late = request.late is not None and bool(request.late(rows[-1:], frames))
+            late = request.stop_at is not None and bool(request.stop_at(rows[-1:], frames))
 
             scores = self.whisper.decoder.head(output.last_hidden_state[0, -1]).log_softmax(dim=0)
             scores[self.whisper.never] = -torch.inf

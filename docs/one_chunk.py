@@ -87,7 +87,7 @@ def follow_step(system: StreamingSystem, talk: Talk, *, step: int | None) -> tup
     session, received, num_emissions = system.open(talk.name), 0, 0
     for number, chunk in enumerate(mark_final(source.chunks)):
         waiting, state = session.audio.numel(), session.backbone_state
-        before = state.kept, state.next_position
+        before = state.num_cached, state.next_position
         received += chunk.samples.numel()
         with recording_step(backbone) as record:
             [action] = system.step([session], [chunk])
@@ -147,11 +147,11 @@ def decoder_lines(
     pieces = backbone.tokenizer.convert_ids_to_tokens(hypothesis.token_ids.tolist())
     return [
         (
-            "Prompt.turn",
+            "DialoguePrompt.turn",
             "ids of the user's turn: speech and its marks",
             str(len(backbone.prompt.turn(m))),
         ),
-        ("StreamState.cache", "decoder positions kept before the turn", str(before[0])),
+        ("WindowState.cache", "decoder positions kept before the turn", str(before[0])),
         ("position", "of the turn's first token in the stream", str(before[1])),
         ("Hypothesis.token_ids", " ".join(pieces), str(hypothesis.token_ids.tolist())),
         (
@@ -160,7 +160,7 @@ def decoder_lines(
             "".join("01"[start] for start in hypothesis.word_starts.tolist()),
         ),
         ("Decision.write", "turn_taking writes the whole turn", str(hypothesis.num_new_tokens)),
-        ("StreamState.cache", "decoder positions kept after the turn", str(state.kept)),
+        ("WindowState.cache", "decoder positions kept after the turn", str(state.num_cached)),
         (
             "EncoderState.cache",
             "layers, keys and values, heads, frames, head size",

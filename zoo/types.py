@@ -20,7 +20,7 @@ SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 
 UnitKind = Literal["word", "char"]
 # Marks tokens by their alignment: (n, longest) weights of one token per row, with frames after the
 # end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
-LateTokens = Callable[["Tensor", "Tensor"], "Tensor"]
+StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
 EventKind = Literal["transcript", "truncation", "flush", "cut"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
@@ -98,15 +98,15 @@ class Request:
         max_words: Stop decoding as soon as this many new target words are complete, which takes
             the token that begins the next word. None: decode until the model closes its sentence
             or turn.
-        late: Decoding may stop after the first new token that this function marks, because nothing
-            is read of the tokens after it. None: all tokens are read.
+        stop_at: Decoding may stop after the first new token that this rule marks, because the
+            policy reads no token after it. None: the policy reads all tokens.
     """
 
     task: Task = Task.TRANSLATION
     audio_end: Frames | None = None
     transcript_ids: Tensor | None = None
     max_words: int | None = None
-    late: LateTokens | None = None
+    stop_at: StopRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.objective import Objective
-from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.sampling import Sampler
@@ -79,7 +79,7 @@ class GuidedTranslation(Objective):
         self.layer = layer
         self.guide = guide
         self.own = own
-        self._collate: Collator | None = None
+        self._collate: SeamlessCollator | None = None
         self._vocabularies: dict[UnitKind, Vocabulary] = {}
         self._frame_samples: Samples = 0
 

@@ -30,7 +30,7 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.objective import Objective
-from zoo.backbones.seamless_m4t.data import Collator
+from zoo.backbones.seamless_m4t.data import SeamlessCollator
 from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -247,7 +247,7 @@ class UnitCollator:
     """
 
     ids: TextIds
-    audio: Collator
+    audio: SeamlessCollator
     vocabularies: Mapping[UnitKind, Vocabulary]
     codebook: Codebook
     languages: SpokenLanguages

@@ -47,7 +47,7 @@ def test_the_path_is_the_best_of_all_paths_that_emit_the_labels() -> None:
             impossible += 1
             continue
         assert path.score == pytest.approx(best)
-        tokens = [0 if place == BLANK else labels[place] for place in path.places.tolist()]
+        tokens = [0 if place == BLANK else labels[place] for place in path.labels.tolist()]
         assert collapse(tuple(tokens)) == labels
         score = sum(float(log_probs[frame, token]) for frame, token in enumerate(tokens))
         assert score == pytest.approx(best)
@@ -61,7 +61,7 @@ def test_rows_of_a_batch_have_the_paths_that_they_have_alone() -> None:
         [alone] = best_ctc_paths([log_probs], [labels], blank=0)
         assert (alone is None) == (path is None)
         if alone is not None and path is not None:
-            assert alone.places.tolist() == path.places.tolist()
+            assert alone.labels.tolist() == path.labels.tolist()
 
 
 def test_no_rows_have_no_paths() -> None:

@@ -38,7 +38,7 @@ def test_other_tokens_are_detected(
     torch.manual_seed(0)
     backbone = script.random_backbone(options)
     session, recent = script.full_session(backbone, 1)
-    assert session.backbone_state.kept > options.window
+    assert session.backbone_state.num_cached > options.window
     blocks = torch.randn(2, 1, 15_360)
     right = script.plain_session(session, backbone.decoder, recent)
     ways = [(True, [[right]]), (False, [[script.copied(session)]])]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zoo.data import cache
-from zoo.data.cache import is_intact, is_usable, lock_folder, seal
+from zoo.data.cache import is_intact, lock_folder, seal, seal_if_complete
 from zoo.disk.files import append_line, write_text
 from zoo.errors import ZooError
 
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_complete_file_is_intact(file: Path) -> None:
     assert is_intact(file)
-    assert is_usable(file)
+    assert seal_if_complete(file)
     assert (file.parent / "data.bin.sha256").read_text().endswith("  data.bin\n")
 
 
@@ -34,20 +34,20 @@ def test_a_complete_file_is_intact(file: Path) -> None:
 def test_a_damaged_file_is_found(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     assert not is_intact(file)
-    assert not is_usable(file)
+    assert not seal_if_complete(file)
 
 
 def test_a_missing_file_is_found(file: Path) -> None:
     file.unlink()
     assert not is_intact(file)
-    assert not is_usable(file)
+    assert not seal_if_complete(file)
 
 
 @pytest.mark.parametrize("content", ["", "\0" * 70, "0  data.bin\n", "\x80"])
 def test_a_damaged_checksum_vouches_for_nothing(file: Path, content: str) -> None:
     (file.parent / "data.bin.sha256").write_text(content)
     assert not is_intact(file)
-    assert not is_usable(file)
+    assert not seal_if_complete(file)
 
 
 def test_a_file_without_a_checksum_receives_one_unless_it_is_zeroed(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_file_without_a_checksum_receives_one_unless_it_is_zeroed(tmp_path: Pa
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
         assert not is_intact(tmp_path / name)
-    assert [name for name in files if is_usable(tmp_path / name)] == ["good"]
+    assert [name for name in files if seal_if_complete(tmp_path / name)] == ["good"]
     assert is_intact(tmp_path / "good")
 
 
@@ -65,7 +65,7 @@ def build(folder: Path, start: "multiprocessing.synchronize.Barrier") -> None:
     file = folder / "data.bin"
     if not is_intact(file):
         with lock_folder(folder):
-            if not is_usable(file):
+            if not seal_if_complete(file):
                 append_line(folder.parent / "built", "x")
                 write_text(file, "frames")
                 seal(file)

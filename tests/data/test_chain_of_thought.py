@@ -139,7 +139,7 @@ def test_a_pass_has_every_run_of_sentences_once(count: int) -> None:
     seen = set()
     for seed in range(20):
         random = np.random.default_rng(seed)
-        examples = sampler.examples(0, sampler.plan(0, random).places, random)
+        examples = sampler.examples(0, sampler.plan(0, random).positions, random)
         assert 2 * (7 // count) - 2 <= len(examples) <= 2 * (7 // count)
         starts = sorted(round(example.start) for example in examples)
         assert len(set(starts)) >= len(examples) / 2  # at most one run of each talk

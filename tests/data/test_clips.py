@@ -9,7 +9,7 @@ import torch
 
 from zoo.data import utterances
 from zoo.data.clips import ClipConfig, Clips
-from zoo.data.utterances import Line, read_utterances
+from zoo.data.utterances import SpokenLine, read_utterances
 from zoo.errors import ZooError
 from zoo.espeak.speech import Speaker, Utterance
 from zoo.languages import language
@@ -157,9 +157,9 @@ def test_shuffled_words_are_the_same_words(cache: Path, mute: list[tuple[str, ..
 
 
 def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Line] = []
+    asked: list[SpokenLine] = []
 
-    def record_lines(lines: list[Line], *, cache: Path) -> utterances.Utterances:
+    def record_lines(lines: list[SpokenLine], *, cache: Path) -> utterances.Utterances:
         asked.extend(lines)
         return read_utterances(lines[:1], cache=cache)
 
@@ -188,7 +188,7 @@ def test_batches_have_a_size_and_a_pass_has_every_clip_once(
         assert len(lengths) * max(lengths) < 40
         seen += batch
         step += 1
-    assert sorted(planned.places) == list(range(len(clips)))
+    assert sorted(planned.positions) == list(range(len(clips)))
     texts = sorted(clip.excerpt.target for clip in seen)
     assert texts == sorted(excerpt.target for excerpt in clips.excerpts)
 
@@ -196,7 +196,7 @@ def test_batches_have_a_size_and_a_pass_has_every_clip_once(
 def test_an_interrupted_corpus_starts_again(
     cache: Path, mute: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [Line((word,), "de", 165, 60, 0, 1) for word in ("ja", "nein", "doch")]
+    lines = [SpokenLine((word,), "de", 165, 60, 0, 1) for word in ("ja", "nein", "doch")]
     whole = Speaker.speak
 
     def broken(self: Speaker, words: list[str], **how: object) -> Utterance:

@@ -75,7 +75,7 @@ def test_a_pass_has_every_sentence_in_one_run() -> None:
     assert sampler.kinds == [0.3, 0.7]
     lengths = set()
     for seed in range(50):
-        places = sampler.plan(1, np.random.default_rng(seed)).places
+        places = sampler.plan(1, np.random.default_rng(seed)).positions
         for talk in (0, 1):
             runs = [(first, last) for index, first, last in places.tolist() if index == talk]
             sentences = [place for first, last in runs for place in range(first, last + 1)]
@@ -83,7 +83,9 @@ def test_a_pass_has_every_sentence_in_one_run() -> None:
             lengths |= {last - first + 1 for first, last in runs}
     assert lengths == {1, 2, 3, 4}  # of at most 15 seconds
     single = sampler.plan(0, np.random.default_rng(0))
-    assert [first for _, first, last in single.places.tolist() if first == last] == [*range(7)] * 2
+    assert [first for _, first, last in single.positions.tolist() if first == last] == [
+        *range(7)
+    ] * 2
     assert single.seconds.tolist() == [3.0] * 14
 
 

@@ -110,10 +110,10 @@ def test_samplers_make_the_same_examples(
     lazy = sampling.sampler(list(found), **options)  # type: ignore[arg-type]
     for kind in range(len(eager.kinds)):
         plans = [one.plan(kind, np.random.default_rng(1)) for one in (eager, lazy)]
-        np.testing.assert_array_equal(plans[0].places, plans[1].places)
+        np.testing.assert_array_equal(plans[0].positions, plans[1].positions)
         np.testing.assert_array_equal(plans[0].seconds, plans[1].seconds)
         examples = [
-            one.examples(kind, plans[0].places[:6], np.random.default_rng(2))
+            one.examples(kind, plans[0].positions[:6], np.random.default_rng(2))
             for one in (eager, lazy)
         ]
         for first, second in zip(*examples, strict=True):

@@ -29,7 +29,7 @@ def test_a_clip_has_transcript_samples_and_times_of_its_segment(talk: Talk) -> N
     plan = sampler.plan(0, np.random.default_rng(0))
     assert plan.seconds.tolist() == [1.0]  # neither the second, without words, nor the third
 
-    [clip] = sampler.examples(0, plan.places, np.random.default_rng(1))
+    [clip] = sampler.examples(0, plan.positions, np.random.default_rng(1))
     start, end = clip.excerpt.start, clip.excerpt.end
     assert 0.7 <= start < 1.0
     assert 2.0 < end <= 2.3

@@ -28,7 +28,7 @@ def times(alignment: tuple[tuple[int, ...], ...]) -> list[float]:
 
 
 def planned(segments: RobustSegments, seed: int = 0) -> list[RobustSegment]:
-    places = segments.plan(np.random.default_rng(seed)).places
+    places = segments.plan(np.random.default_rng(seed)).positions
     return [segments.segment(place) for place in places]
 
 

@@ -95,7 +95,7 @@ def test_robust_segments_end_before_applause_and_resume_after_it(on_grid: bool) 
     )
     covered: set[int] = set()  # seconds of the recording
     for seed in range(20):
-        for place in segments.plan(np.random.default_rng(seed)).places:
+        for place in segments.plan(np.random.default_rng(seed)).positions:
             one = segments.segment(place)
             begin = one.talk.offset + one.start
             end = min(begin + one.seconds, one.talk.offset + one.talk.duration)

@@ -69,7 +69,7 @@ def test_the_table_has_the_grid(script: ModuleType, system: StreamingSystem, tal
     assert found["FeatureExtractor"] == f"[1, {channels}, 96]"
     assert found["StreamingEncoder"] == f"[1, 96, {hidden}]"
     assert found["Adapter"] == f"[1, 24, {cfg.decoder.hidden_size}]"
-    assert found["Prompt.turn"] == "27"
+    assert found["DialoguePrompt.turn"] == "27"
     assert found["EncoderState.cache"] == str([layers, 2, heads, 192, size])
     assert found["Emission.delay"] == "3.840"
 

@@ -34,7 +34,7 @@ def test_alignatt_stops_at_the_first_token_that_attends_to_the_last_frames(
 ) -> None:
     answer = hypothesis(starts, attended=attended, finished=finished)
     policy = AlignAtt(frames=2)
-    expected = [Request(late=policy.late)], Decision(write=write)
+    expected = [Request(stop_at=policy.attends_to_newest)], Decision(write=write)
     assert decide(policy, answer, session()) == expected
 
 
@@ -160,7 +160,7 @@ def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_fram
 ) -> None:
     policy = EDAtt(alpha=alpha)
     assert decide(policy, with_attention("wwww", rows), session()) == (
-        [Request(late=policy.late)],
+        [Request(stop_at=policy.attends_to_newest)],
         Decision(write=write),
     )
     scaled = with_attention("wwww", [[3 * weight for weight in row] for row in rows])
@@ -223,6 +223,6 @@ def test_rows_of_several_streams_are_late_as_alone(policy: AttentionGuided) -> N
     padded = torch.cat(
         [torch.nn.functional.pad(row, (0, 9 - row.shape[1]), value=9) for row in rows]
     )
-    alone = [bool(policy.late(row, torch.tensor([row.shape[1]]))) for row in rows]
-    assert policy.late(padded, lengths).tolist() == alone
+    alone = [bool(policy.attends_to_newest(row, torch.tensor([row.shape[1]]))) for row in rows]
+    assert policy.attends_to_newest(padded, lengths).tolist() == alone
     assert set(alone) == {True, False}

@@ -14,8 +14,8 @@ from zoo.data.corpora import Aligned
 from zoo.prepare.card import write_card
 from zoo.prepare.items import Item, Notes, new_item
 from zoo.prepare.statistics import quantity, statistics
-from zoo.prepare.steps.filters import Filtering, Filters
-from zoo.prepare.steps.trajectories import Trajectories
+from zoo.prepare.steps.filters import Filters, FiltersStep
+from zoo.prepare.steps.trajectories import TrajectoriesStep
 from zoo.tracking.artifacts import dataset_artifact
 
 FACTS = {"corpus": "<folder>"}
@@ -26,7 +26,7 @@ def items(corpus: Path) -> list[Item]:
     """Three talks with two usable segments each, and one that is left out."""
     talks = Aligned(folder=str(corpus)).talks("train")
     *kept, last = map(new_item, talks)
-    found = Filtering(Filters())(Trajectories()(kept))
+    found = FiltersStep(Filters())(TrajectoriesStep()(kept))
     return [*found, Item(replace(last.talk, segments=()), (), problem="It <is> damaged.")]
 
 

@@ -15,7 +15,7 @@ from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.prepare.items import Notes, new_item
 from zoo.prepare.job import prepare
-from zoo.prepare.steps.prefixes import Prefixes
+from zoo.prepare.steps.prefixes import PrefixesStep
 from zoo.talks import Talk, Target
 from zoo.translators.causal_lm import CausalLM
 
@@ -103,7 +103,7 @@ def test_usable_segments_get_translations_of_all_prefixes_in_each_language(model
     never = segment(2.0, "Nothing else ends.", "Sonst endet nichts.")
     talk = Talk("t", Path("t.wav"), 6.0, "en", (both, never, segment(4.0)))
     item = replace(new_item(talk), notes=(Notes(), Notes(), Notes("tags")))
-    step = Prefixes(CausalLM(name=str(model), prompt="{transcript}", max_tokens=3))
+    step = PrefixesStep(CausalLM(name=str(model), prompt="{transcript}", max_tokens=3))
     step.load()
     [found] = step([item])
     first, second, third = found.talk.segments

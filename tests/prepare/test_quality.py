@@ -11,9 +11,9 @@ from tests.fixtures.comet_environment import calls, imitation
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
 from zoo.prepare.items import Item, Notes, new_item
-from zoo.prepare.steps.estimation import Estimation, EstimationSettings
-from zoo.prepare.steps.filters import Filtering, Filters
-from zoo.prepare.steps.recognition import Recognition
+from zoo.prepare.steps.estimation import EstimationSettings, EstimationStep
+from zoo.prepare.steps.filters import Filters, FiltersStep
+from zoo.prepare.steps.recognition import RecognitionStep
 from zoo.recognisers.named import NamedRecogniser
 from zoo.talks import Target
 
@@ -43,23 +43,23 @@ class Cats:
 
 
 def test_a_missing_recogniser_is_refused_before_other_steps_work() -> None:
-    step = Recognition(NamedRecogniser(name="/nowhere/recogniser", optional=True))
+    step = RecognitionStep(NamedRecogniser(name="/nowhere/recogniser", optional=True))
     with pytest.raises(ZooError, match=r"no recogniser: No recogniser .* from /nowhere/recogniser"):
         step.check()
 
 
 def test_the_wer_is_that_of_normalised_texts(item: Item) -> None:
     recogniser = Cats()
-    step = Recognition(recogniser)
+    step = RecognitionStep(recogniser)
     step.load()
     [found] = step([item])
     assert recogniser.lengths == [1.5, 1.5]
     # one of three words is missing; "One, two." is normalised to the one word 12
     assert [note.scores for note in found.notes] == [{"WER": 33.33}, {}, {"WER": 200.0}]
     assert [note.recognised for note in found.notes] == ["good cats", "", "good cats"]
-    [kept] = Filtering(Filters(max_wer=50))([found])
+    [kept] = FiltersStep(Filters(max_wer=50))([found])
     assert [note.reason for note in kept.notes] == ["", "only sounds", "WER"]
-    [kept] = Filtering(Filters())([found])
+    [kept] = FiltersStep(Filters())([found])
     assert [note.reason for note in kept.notes] == ["", "only sounds", ""]
 
 
@@ -74,7 +74,7 @@ def test_estimates_are_of_what_was_recognised(item: Item, python: Path) -> None:
     targets = {"de": Target("Good Katzen sleep.")}
     segments = {place: replace(item.talk.segments[place], targets=targets) for place in (0, 2)}
     item = item.with_segments(segments, {2: Notes(scores={"WER": 0.0}, recognised="Good dogs")})
-    step = Estimation(EstimationSettings(model="kiwi", python=str(python)))
+    step = EstimationStep(EstimationSettings(model="kiwi", python=str(python)))
     step.check()
     step.load()
     found = step([item, item])
@@ -83,12 +83,12 @@ def test_estimates_are_of_what_was_recognised(item: Item, python: Path) -> None:
         assert one.notes[0].scores == {"estimate de": 0.6667}
         assert one.notes[2].scores == {"WER": 0.0, "estimate de": 0.5}
     assert calls(python) == ["check 1", "score 2"]  # equal texts are scored once
-    [kept] = Filtering(Filters(min_estimate=0.6))(found[:1])
+    [kept] = FiltersStep(Filters(min_estimate=0.6))(found[:1])
     assert [note.reason for note in kept.notes] == ["", "only sounds", "estimated quality"]
 
 
 def test_models_and_environments_that_cannot_be_used_are_named(python: Path) -> None:
     with pytest.raises(ZooError, match="wmt22-comet-da reads references"):
-        Estimation(EstimationSettings(model="wmt22-comet-da", python=str(python))).check()
+        EstimationStep(EstimationSettings(model="wmt22-comet-da", python=str(python))).check()
     with pytest.raises(ZooError, match=r"estimation\.python: there is no file nowhere"):
-        Estimation(EstimationSettings(python="nowhere")).check()
+        EstimationStep(EstimationSettings(python="nowhere")).check()

@@ -10,12 +10,12 @@ import soundfile
 
 from zoo.alignment.times.base import TimedWords
 from zoo.prepare.items import Item, Notes, decode, encode, new_item
-from zoo.prepare.pipeline import Pipeline, Stage
-from zoo.prepare.steps.alignment import Alignment, GivenAlignment
-from zoo.prepare.steps.audio import Audio, AudioSettings
-from zoo.prepare.steps.filters import Filtering, Filters
-from zoo.prepare.steps.trajectories import Trajectories
-from zoo.prepare.steps.words import GivenTimes, Words
+from zoo.prepare.pipeline import Pipeline, PipelineStage
+from zoo.prepare.steps.alignment import AlignmentStep, GivenAlignment
+from zoo.prepare.steps.audio import AudioSettings, AudioStep
+from zoo.prepare.steps.filters import Filters, FiltersStep
+from zoo.prepare.steps.trajectories import TrajectoriesStep
+from zoo.prepare.steps.words import GivenTimes, WordsStep
 from zoo.prepare.store import Store, parts_of
 from zoo.talks import Segment, Talk, Target, Word
 
@@ -44,16 +44,16 @@ NOISE = np.sin(np.arange(16000 * 6)).astype(np.float32)
 
 def test_clean_audio_stays_where_it_is(tmp_path: Path) -> None:
     path = write(tmp_path / "t.wav", NOISE)
-    step = Audio(AudioSettings(), tmp_path / "out")
+    step = AudioStep(AudioSettings(), tmp_path / "out")
     [found] = step([item(audio=path)])
     assert (found, (tmp_path / "out").exists()) == (item(audio=path), False)
-    [copied] = Audio(AudioSettings(copy="always"), tmp_path / "out")([item(audio=path)])
+    [copied] = AudioStep(AudioSettings(copy="always"), tmp_path / "out")([item(audio=path)])
     assert copied.talk.file == tmp_path / "out" / "t.wav"
 
 
 def test_a_part_of_a_file_is_written_as_a_file(tmp_path: Path) -> None:
     path = write(tmp_path / "long.wav", np.stack([np.repeat(NOISE, 2)] * 2, axis=1), 32000)
-    step = Audio(AudioSettings(), tmp_path / "out")
+    step = AudioStep(AudioSettings(), tmp_path / "out")
     [found] = step([item(audio=path, offset=3.0, duration=2.0)])
     assert soundfile.info(found.talk.file).frames == 32000
     assert (found.talk.offset, found.talk.duration) == (0.0, 2.0)
@@ -82,7 +82,7 @@ def test_audio_that_cannot_be_used_is_named(
     path = tmp_path / "t.wav"
     if samples is not None:
         write(path, samples)
-    [found] = Audio(AudioSettings(), tmp_path / "out")([item(audio=path, **change)])
+    [found] = AudioStep(AudioSettings(), tmp_path / "out")([item(audio=path, **change)])
     assert found.talk.segments == ()
     with pytest.raises(AssertionError, match=problem):
         raise AssertionError(found.problem)
@@ -121,7 +121,7 @@ class Timer(GivenTimes):
 def test_words_of_an_aligner_replace_those_of_the_corpus() -> None:
     other = replace(SEGMENT, source="Bad cats.", offset=2.0)
     sound = Segment(4.0, 1.0, "...")
-    [found] = Words(Timer())([item(replace(SEGMENT, words=()), other, sound)])
+    [found] = WordsStep(Timer())([item(replace(SEGMENT, words=()), other, sound)])
     assert found.talk.segments[0].words == WORDS
     assert found.talk.segments[0].targets["de"].alignment == ()  # it was of no words
     assert found.notes == (
@@ -133,7 +133,7 @@ def test_words_of_an_aligner_replace_those_of_the_corpus() -> None:
 
 def test_given_words_that_differ_in_case_keep_their_alignment() -> None:
     lower = tuple(replace(word, text=word.text.lower().strip(".")) for word in WORDS)
-    [found] = Words(GivenTimes())([item(replace(SEGMENT, words=lower))])
+    [found] = WordsStep(GivenTimes())([item(replace(SEGMENT, words=lower))])
     assert found.talk.segments == (SEGMENT,)
 
 
@@ -156,13 +156,13 @@ class Reversed:
 def test_each_language_is_aligned_by_itself(tmp_path: Path) -> None:
     targets = {"de": Target("Gute Katzen."), "zh": Target("好猫")}
     aligner = Reversed()
-    step = Alignment(aligner)  # type: ignore[arg-type]
+    step = AlignmentStep(aligner)  # type: ignore[arg-type]
     talks = [
         Talk(f"t{number}", write(tmp_path / f"{number}.wav", NOISE), 6.0, "en", (segment,))
         for number, segment in enumerate([replace(SEGMENT, targets=targets)] * 3)
     ]
     talks[1] = replace(talks[1], segments=(replace(talks[1].segments[0], usable=False),))
-    pipeline = Pipeline(Store(tmp_path, "train"), [Stage(step, {})], parts_of(talks, 7))
+    pipeline = Pipeline(Store(tmp_path, "train"), [PipelineStage(step, {})], parts_of(talks, 7))
     pipeline.run(0, 2)
     assert not (tmp_path / "work").exists()  # a shard cannot do it
     pipeline.run()
@@ -180,12 +180,12 @@ def test_each_language_is_aligned_by_itself(tmp_path: Path) -> None:
 
 def test_a_translation_without_alignment_is_marked() -> None:
     without = replace(SEGMENT, targets={"de": Target("Gute Katzen.")})
-    assert reasons(Alignment(GivenAlignment()), SEGMENT, without) == ["", "word alignment"]
+    assert reasons(AlignmentStep(GivenAlignment()), SEGMENT, without) == ["", "word alignment"]
 
 
 def test_trajectories_have_scores() -> None:
     late = replace(TARGET, alignment=((1,), ()))
-    [found] = Trajectories()([item(SEGMENT, replace(SEGMENT, targets={"de": late}))])
+    [found] = TrajectoriesStep()([item(SEGMENT, replace(SEGMENT, targets={"de": late}))])
     # both words of the first are emitted at 0.96 and 1.0 s; even writing has one at 0 and at 0.5 s
     assert found.notes[0].scores == {"LAAL de": 0.73, "unaligned de": 0.0}
     assert found.notes[1].scores == {"LAAL de": 1.0, "unaligned de": 0.5}
@@ -217,22 +217,22 @@ def with_texts(source: str, target: str = "Gute Katzen.") -> Segment:
     ],
 )
 def test_filters(segment: Segment, reason: str) -> None:
-    assert reasons(Filtering(Filters()), segment) == [reason]
+    assert reasons(FiltersStep(Filters()), segment) == [reason]
 
 
 def test_filters_of_scores_and_filters_that_are_off() -> None:
     scores = {"aligner score": -2.0, "unaligned de": 0.7}
     one = replace(item(), notes=(Notes(scores=scores),))
-    [found] = Filtering(Filters(max_unaligned=0.8, min_score=-1.0))([one])
+    [found] = FiltersStep(Filters(max_unaligned=0.8, min_score=-1.0))([one])
     assert found.notes[0] == Notes("aligner score", "-2.00", scores)
-    [found] = Filtering(Filters())([one])
+    [found] = FiltersStep(Filters())([one])
     assert found.notes[0] == Notes("unaligned words", "0.70", scores)
-    [found] = Filtering(Filters(max_unaligned=None))([one])
+    [found] = FiltersStep(Filters(max_unaligned=None))([one])
     assert found.notes[0].reason == ""
     off = Filters(sounds=False, tags=False, speakers=False)
     segments = (with_texts("(Laughter)"), with_texts("CA: Yes."))
-    assert reasons(Filtering(off), *segments) == ["", ""]
+    assert reasons(FiltersStep(off), *segments) == ["", ""]
 
 
 def test_what_the_corpus_marks_stays_marked() -> None:
-    assert reasons(Filtering(Filters()), replace(SEGMENT, usable=False)) == ["corpus"]
+    assert reasons(FiltersStep(Filters()), replace(SEGMENT, usable=False)) == ["corpus"]

@@ -58,8 +58,8 @@ def batches(*, utterances: float = 0.0, rank: int = 0, parts: int = 1, ranks: in
     )
     curriculum = Curriculum({"only": STAGE})
     given: Any = {"shown": Shown()}
-    by_stage = schedules({"only": sampler}, curriculum, seed=3, parts=ranks * parts)
-    return StepBatches(by_stage, curriculum, given, rank=rank, parts=parts)
+    by_stage = schedules({"only": sampler}, curriculum, seed=3, batches=ranks * parts)
+    return StepBatches(by_stage, curriculum, given, rank=rank, batches_per_step=parts)
 
 
 def test_two_parts_on_one_rank_are_those_of_two_ranks() -> None:
@@ -128,7 +128,7 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
     def drawn(rank: int, **options: int) -> list[Any]:
         given: Any = {"shown": Shown()}
         curriculum = Curriculum({"only": replace(stage, **options)})
-        by_stage = schedules({"only": sampler}, curriculum, seed=3, parts=2)
+        by_stage = schedules({"only": sampler}, curriculum, seed=3, batches=2)
         batches = StepBatches(by_stage, curriculum, given, rank=rank)
         return [batches[step].content for step in range(9)]
 
@@ -160,7 +160,7 @@ def test_every_stage_has_its_own_sampler() -> None:
     assert samplers["sentences"].config.max_seconds == 12
     assert samplers["segments"].config.max_seconds == 18
     shown: Any = dict.fromkeys(settings.objectives, Shown())
-    by_stage = schedules(samplers, settings.curriculum, seed=0, parts=1)
+    by_stage = schedules(samplers, settings.curriculum, seed=0, batches=1)
     batches = StepBatches(by_stage, settings.curriculum, shown, rank=0)
     first, *later = [
         batches[step].content[0]

@@ -57,7 +57,7 @@ def measured(*overrides: str) -> dict[str, float]:
     system.train()
     backbone = system.backbone
     samplers = make_samplers(system, talks, settings)
-    by_stage = schedules(samplers, settings.curriculum, seed=0, parts=1)
+    by_stage = schedules(samplers, settings.curriculum, seed=0, batches=1)
     peaks = {}
     before = 0  # states of the optimizer that earlier stages have left
     for stage in settings.stages():

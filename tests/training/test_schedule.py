@@ -34,8 +34,8 @@ class Numbers(Sampler):
         numbers = np.arange(len(self.seconds))
         return Pass(numbers, self.seconds, numbers % 2)
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Any]:
-        return [Numbered(number, self.seconds[number]) for number in places.tolist()]
+    def examples(self, kind: int, positions: np.ndarray, random: np.random.Generator) -> list[Any]:
+        return [Numbered(number, self.seconds[number]) for number in positions.tolist()]
 
 
 def lognormal(count: int, seed: int = 0) -> np.ndarray:
@@ -47,7 +47,7 @@ def test_eight_ranks_have_equal_work_and_each_example_once() -> None:
     groups = np.zeros(len(seconds), dtype=int)
     examples = Pass(np.arange(len(seconds)), seconds, groups)
     limits = Limits(60.0)
-    steps = balance_steps(examples, limits, parts=8, random=np.random.default_rng(0))
+    steps = balance_steps(examples, limits, batches=8, random=np.random.default_rng(0))
     chosen = np.concatenate([part for step in steps for part in step])
     assert np.array_equal(np.sort(chosen), np.arange(len(seconds)))
     work = np.array(
@@ -63,7 +63,7 @@ def test_eight_ranks_have_equal_work_and_each_example_once() -> None:
 @pytest.mark.parametrize("count", [1, 5, 37, 400])
 def test_a_pass_has_each_example_once(count: int, parts: int) -> None:
     schedule = Schedule(
-        Numbers(lognormal(count)), Limits(30.0, examples=7), steps=400, parts=parts, seed=[3]
+        Numbers(lognormal(count)), Limits(30.0, examples=7), steps=400, batches=parts, seed=[3]
     )
     seen: list[int] = []
     step = 0
@@ -82,7 +82,7 @@ def test_a_pass_has_each_example_once(count: int, parts: int) -> None:
 
 
 def test_passes_have_different_batches_in_a_different_order() -> None:
-    schedule = Schedule(Numbers(lognormal(400)), Limits(30.0), steps=500, parts=1, seed=[3])
+    schedule = Schedule(Numbers(lognormal(400)), Limits(30.0), steps=500, batches=1, seed=[3])
     first = next(step for step in range(500) if schedule.passes(step) == 1)
     steps = [
         {frozenset(one.number for one in schedule.examples(step, 0)) for step in steps}  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def test_a_schedule_continues_in_the_middle_of_a_pass() -> None:
     def schedule() -> Schedule:
         kinds = (0.7, 0.3)
         return Schedule(
-            Numbers(lognormal(90), kinds), Limits(30.0), steps=100, parts=2, seed=[3, 1]
+            Numbers(lognormal(90), kinds), Limits(30.0), steps=100, batches=2, seed=[3, 1]
         )
 
     whole, resumed = schedule(), schedule()
@@ -110,18 +110,18 @@ class Halves(Numbers):
 
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         whole = super().plan(kind, random)
-        return Pass(whole.places, whole.seconds / (1 + kind), whole.groups)
+        return Pass(whole.positions, whole.seconds / (1 + kind), whole.groups)
 
 
 @pytest.mark.parametrize("examples", [None, 4])
 def test_kinds_have_their_shares_of_the_audio(examples: int | None) -> None:
     """If the number of examples is limited, shorter examples need more steps."""
     sampler = Halves(lognormal(400), kinds=(0.8, 0.2))
-    schedule = Schedule(sampler, Limits(30.0, examples), steps=2000, parts=2, seed=[0])
+    schedule = Schedule(sampler, Limits(30.0, examples), steps=2000, batches=2, seed=[0])
     audio = np.zeros(2)
     steps = np.zeros(2)
     for step in range(len(schedule)):
-        kind, parts = schedule.places(step)
+        kind, parts = schedule.batch_rows(step)
         steps[kind] += 1
         audio[kind] += sum(float(sampler.seconds[part].sum()) for part in parts) / (1 + kind)
     assert audio[1] / audio.sum() == pytest.approx(0.2, abs=0.04)
@@ -135,8 +135,8 @@ def test_the_steps_of_a_pass_are_those_of_the_schedule(
     kinds: tuple[float, ...], examples: int | None
 ) -> None:
     sampler, limits = Numbers(lognormal(600), kinds), Limits(60.0, examples)
-    first = Schedule(sampler, limits, steps=0, parts=2, seed=[0])
+    first = Schedule(sampler, limits, steps=0, batches=2, seed=[0])
     steps = round(first.steps_per_pass)
-    schedule = Schedule(sampler, limits, steps=3 * steps, parts=2, seed=[0])
+    schedule = Schedule(sampler, limits, steps=3 * steps, batches=2, seed=[0])
     assert schedule.passes(steps) == pytest.approx(1.0, rel=0.1)
     assert schedule.passes(3 * steps) == pytest.approx(3.0, rel=0.1)

@@ -86,8 +86,10 @@ class Rows(Sampling, Sampler):
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         return Pass(np.arange(20), seconds=np.ones(20), groups=np.zeros(20, dtype=int))
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> Sequence[Row]:
-        return [Row(np.random.default_rng(place).normal(size=WIDTH)) for place in places]
+    def examples(
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
+    ) -> Sequence[Row]:
+        return [Row(np.random.default_rng(place).normal(size=WIDTH)) for place in positions]
 
 
 class Squares(Objective):

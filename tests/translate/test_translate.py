@@ -23,7 +23,7 @@ from zoo.results.row import KnobValue, read_rows
 from zoo.talks import Talk
 from zoo.translate.display import Display
 from zoo.translate.microphone import Receive
-from zoo.translate.output import Output
+from zoo.translate.output import TranslationFolder
 from zoo.translate.streams import Translation
 from zoo.types import SAMPLE_RATE, Action, Instance, SpeechChunk
 
@@ -163,7 +163,7 @@ def talks(tmp_path: Path) -> list[Talk]:
 
 def translation(folder: Path, during: Callable[[int], None]) -> Translation:
     system = Script(during)
-    return Translation(system, Output(folder), Display(system.target_language))  # type: ignore[arg-type]
+    return Translation(system, TranslationFolder(folder), Display(system.target_language))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("of_files", [True, False])
@@ -235,13 +235,13 @@ def test_a_sigterm_keeps_the_words_that_were_emitted(tmp_path: Path, talks: list
 def test_a_sigterm_waits_for_the_files_of_a_talk(
     tmp_path: Path, talks: list[Talk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = Output.add
+    add = TranslationFolder.add
 
-    def late(output: Output, instance: Instance, talk: Talk) -> None:
+    def late(output: TranslationFolder, instance: Instance, talk: Talk) -> None:
         signal.raise_signal(signal.SIGTERM)
         add(output, instance, talk)
 
-    monkeypatch.setattr(Output, "add", late)
+    monkeypatch.setattr(TranslationFolder, "add", late)
     found = translation(tmp_path, lambda step: None)
     found.of_files(talks, "max")
     assert found.stop.terminated

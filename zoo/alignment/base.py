@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import torch  # files need none
+    import torch  # aligners that read files do not need torch
 
 
 class Loadable(Protocol):

@@ -215,9 +215,9 @@ class Backbone(nn.Module, ABC):
     def release(self) -> None:
         """Free memory that parts keep from search to search, such as captured steps."""
         for module in self.modules():
-            for part in vars(module).values():
-                if isinstance(part, KeepsMemory):
-                    part.free_memory()
+            for attribute in vars(module).values():
+                if isinstance(attribute, KeepsMemory):
+                    attribute.free_memory()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the weights and files that ``load`` reads.

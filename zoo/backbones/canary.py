@@ -118,7 +118,7 @@ class Canary(EncoderDecoder):
                 the network has another frame size or grouped attention heads.
         """
         network_class, processor_class = canary_classes()
-        model_type(self.name, wanted=("canary",), noun="Canary")
+        model_type(self.name, accepted=("canary",), noun="Canary")
         extractor = load_part(
             "feature extractor", ParakeetFeatureExtractor.from_pretrained, self.name
         )

@@ -87,7 +87,7 @@ class SpeechToText(EncoderDecoder):
                 feature extractor or the tokenizer does not fit the network, or the encoder does not
                 have two subsampling layers.
         """
-        model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
+        model_type(self.name, accepted=("speech_to_text",), noun="Speech2Text")
         extractor = load_part(
             "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
         )

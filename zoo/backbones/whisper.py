@@ -22,7 +22,7 @@ from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogr
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
@@ -49,7 +49,7 @@ ALIGNMENT = AlignmentConfig(normalisation="z_score_past", median_filter=7, avera
 
 
 @dataclass(slots=True)
-class WhisperState(StreamState):
+class WhisperState(EncodedStreamState):
     """State of one stream between requests.
 
     Attributes:
@@ -148,7 +148,7 @@ class Whisper(EncoderDecoder):
             ZooError: If a file is missing or unreadable, the model is not a Whisper, or the feature
                 extractor or the tokenizer does not fit the network.
         """
-        model_type(self.name, wanted=("whisper",), noun="Whisper")
+        model_type(self.name, accepted=("whisper",), noun="Whisper")
         extractor = load_part(
             "feature extractor", WhisperFeatureExtractor.from_pretrained, self.name
         )

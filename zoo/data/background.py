@@ -14,10 +14,10 @@ from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 FRAME: Seconds = 0.05
-MARGIN: Seconds = 0.2  # around each segment, where its speech may begin early or fade out
-LOUD = -20.0  # dB relative to the speech: sound of this level can be taken for speech
-QUIET = -25.0  # dB relative to the speech: a louder background makes a talk noisy
-SHARE = 0.05  # of a talk; more loud sound makes the talk noisy
+MARGIN: Seconds = 0.2  # margin around each segment, in which its speech may begin early or fade out
+LOUD = -20.0  # level relative to the speech, in dB, from which sound can be taken for speech
+QUIET = -25.0  # level relative to the speech, in dB, above which the background makes a talk noisy
+SHARE = 0.05  # share of a talk above which loud sound makes the talk noisy
 SILENCE = 1e-6  # root mean square below which a level is not defined
 
 
@@ -68,7 +68,7 @@ def background(talk: Talk) -> Background | None:
     return _measured(talk.audio, last_change(talk.audio), talk.offset, talk.duration, spans)
 
 
-@lru_cache(maxsize=1000)  # a report is written several times during an evaluation
+@lru_cache(maxsize=1000)  # an evaluation writes its report several times
 def _measured(
     path: Path,
     changed: int,
@@ -97,7 +97,7 @@ def _measured(
 
 def _within(times: Tensor, spans: Sequence[tuple[Seconds, Seconds]], *, margin: Seconds) -> Tensor:
     """Return whether each frame, given by its start, overlaps a span with a margin around it."""
-    found = torch.zeros(len(times), dtype=torch.bool)
+    overlaps = torch.zeros(len(times), dtype=torch.bool)
     for begin, end in spans:
-        found |= (times + FRAME > begin - margin) & (times < end + margin)
-    return found
+        overlaps |= (times + FRAME > begin - margin) & (times < end + margin)
+    return overlaps

@@ -17,7 +17,7 @@ from zoo.errors import ZooError
 
 LOCK = ".lock"  # file in a folder of the cache that is locked while a process writes the folder
 CHECKSUM = ".sha256"  # suffix of the file with the checksum
-BLOCK = 1 << 20  # bytes that are compared with zero at once
+BLOCK = 1 << 20  # number of bytes that are compared with zero at once
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ def cache_root(cache: Path | None = None) -> Path:
     It is ``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``. Raises ZooError if
     none of these exists.
     """
-    named = cache or os.environ.get("SIMULZOO_CACHE")
-    if named:
-        return Path(named)
+    configured = cache or os.environ.get("SIMULZOO_CACHE")
+    if configured:
+        return Path(configured)
     try:
         return Path.home() / ".cache" / "simulzoo"
     except RuntimeError as error:
@@ -63,10 +63,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
             if _is_open(folder / LOCK, lock.fileno()):
                 try:
                     yield
-                finally:  # also if a process that was forked has the file open
+                finally:  # unlock explicitly: a forked process may keep the file open
                     fcntl.flock(lock, fcntl.LOCK_UN)
                 return
-            # otherwise the folder was removed while this process waited
+            # Otherwise the folder was removed while this process waited, so try again.
 
 
 def _lock(lock: IO[str], operation: int) -> None:
@@ -105,25 +105,34 @@ def is_intact(file: Path) -> bool:
     try:
         recorded = _checksum(file).read_bytes().decode(errors="replace").split()
         return recorded[:1] == [sha256(file)]
-    except OSError:  # one of both does not exist
+    except OSError:  # the file or its checksum does not exist
         return False
 
 
-def is_usable(file: Path) -> bool:
-    """Return whether a file need not be made again; the folder is locked.
+def is_complete(file: Path) -> bool:
+    """Return whether a file without a checksum is complete.
 
-    A file without a checksum is complete, because files are renamed when they are complete. It is
-    of an older version of the zoo, or its process was killed before it wrote the checksum. It
-    receives its checksum now, unless it is empty or all its bytes are zero.
+    Files get their names when they are complete. A complete file has no checksum if it is of an
+    older version of the zoo, or if its process was killed before it wrote the checksum. A file that
+    is empty or whose bytes are all zero was damaged by a crash.
+    """
+    return file.is_file() and not _checksum(file).exists() and not _is_zero(file)
+
+
+def seal_if_complete(file: Path) -> bool:
+    """Write the missing checksum of a complete file; the folder is locked.
+
+    Returns:
+        Whether the file is intact now. Otherwise, it must be made again.
     """
     if is_intact(file):
         return True
-    if _checksum(file).exists() or not file.is_file() or _is_zero(file):
-        if file.exists():
-            logger.warning("%s is damaged and is made again", file)
-        return False
-    seal(file)
-    return True
+    if is_complete(file):
+        seal(file)
+        return True
+    if file.exists():
+        logger.warning("%s is damaged and is made again", file)
+    return False
 
 
 def _checksum(file: Path) -> Path:

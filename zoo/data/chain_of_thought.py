@@ -27,8 +27,8 @@ from zoo.types import SAMPLE_RATE, Seconds
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PartialTranslations = Literal["alignment", "prefixes"]
-GRID: Seconds = 0.08  # durations are multiples of it, so that all speech LLMs have whole frames
-CLOSE: Seconds = 1e-6  # times that differ by less are equal
+GRID: Seconds = 0.08  # durations are multiples of this, so that all speech LLMs get whole frames
+CLOSE: Seconds = 1e-6  # times that differ by less than this are equal
 PUNCTUATION = re.compile(r"\W+$")  # punctuation at the end of a word
 
 
@@ -200,7 +200,8 @@ class SpeechChainsOfThought(Sampler):
                 self._check_segment(segment, language_of(talk.source_language))
 
         self._ranges = self._divide_sentences()
-        self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
+        # Share of the audio by kind and number of sentences.
+        self._shares: dict[tuple[Kind, int], float] = {}
         self._windows: dict[tuple[Kind, int], _Windows] = {}
         total = sum(config.mixture.values()) * sum(config.sentences)
         for kind in self._kinds:
@@ -213,7 +214,8 @@ class SpeechChainsOfThought(Sampler):
         """Raise ZooError if a segment lacks what the kinds of examples need."""
         aligned = "partial" in self._kinds and not self._by_prefixes
         if aligned or self.target.code not in segment.targets:
-            emission_times(segment, self.target.code)  # raises ZooError with the reason
+            # Called for its errors: it raises ZooError with the reason.
+            emission_times(segment, self.target.code)
         elif "partial" in self._kinds:
             self._check_prefixes(segment, source)
         elif "streaming" in self._kinds and not segment.words:
@@ -225,11 +227,11 @@ class SpeechChainsOfThought(Sampler):
 
     def _check_prefixes(self, segment: Segment, source: Language) -> None:
         """Raise ZooError if a segment lacks translations of its prefixes."""
-        found = len(segment.targets[self.target.code].prefixes)
+        available = len(segment.targets[self.target.code].prefixes)
         needed = len(transcript_words(segment, source)) - 1
-        if not segment.words or found != needed:
+        if not segment.words or available != needed:
             raise ZooError(
-                f"Segment {segment.source!r} has {found} of the {needed} {self.target.name} "
+                f"Segment {segment.source!r} has {available} of the {needed} {self.target.name} "
                 "translations of its prefixes that partial_translations=prefixes needs; prepare "
                 "the corpus with the step prefixes of zoo.prepare."
             )
@@ -267,15 +269,15 @@ class SpeechChainsOfThought(Sampler):
         name, count = list(self._shares)[kind]
         windows = self._windows[name, count]
         first = random.integers(count, size=len(self.talks))  # first sentence of each talk's runs
-        runs = (windows.places[:, 1] - first[windows.places[:, 0]]) % count == 0
-        rows = np.flatnonzero(runs) if runs.any() else np.arange(len(windows.places))
+        runs = (windows.positions[:, 1] - first[windows.positions[:, 0]]) % count == 0
+        rows = np.flatnonzero(runs) if runs.any() else np.arange(len(windows.positions))
         on_grid = random.random(len(rows)) >= self.config.off_grid
         units = np.where(on_grid, self.chunk_seconds, GRID)
         seconds = windows.lengths(rows, units, random)
         return Pass(np.stack([rows, seconds], axis=1), seconds, on_grid.astype(int))
 
     def examples(
-        self, kind: int, places: np.ndarray, random: np.random.Generator
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
     ) -> list[SpeechChainOfThought]:
         """Make examples with random starts; see ``Sampler``.
 
@@ -284,14 +286,14 @@ class SpeechChainsOfThought(Sampler):
         """
         name, count = list(self._shares)[kind]
         windows = self._windows[name, count]
-        rows, lengths = places[:, 0].astype(int), places[:, 1]
+        rows, lengths = positions[:, 0].astype(int), positions[:, 1]
         common = np.sort(lengths)[len(lengths) // 2]
         fits = (windows.shortest[rows] <= common + CLOSE) & (
             common <= windows.longest[rows] + CLOSE
         )
         lengths = np.where(fits, common, lengths)
         return [
-            self._example(random, name, windows.places[row], windows.bounds[row], float(length))
+            self._example(random, name, windows.positions[row], windows.bounds[row], float(length))
             for row, length in zip(rows, lengths, strict=True)
         ]
 
@@ -299,7 +301,7 @@ class SpeechChainsOfThought(Sampler):
         self,
         random: np.random.Generator,
         kind: Kind,
-        place: np.ndarray,
+        position: np.ndarray,
         bounds: np.ndarray,
         length: Seconds,
     ) -> SpeechChainOfThought:
@@ -308,12 +310,12 @@ class SpeechChainsOfThought(Sampler):
         Args:
             random: source of randomness.
             kind: kind of the example.
-            place: (3,) row of ``_Windows.places``.
+            position: (3,) row of ``_Windows.positions``.
             bounds: (4,) row of ``_Windows.bounds``.
             length: duration of the example in seconds.
         """
-        talk = self.talks[place[0]]
-        first, last = place[1:].tolist()
+        talk = self.talks[position[0]]
+        first, last = position[1:].tolist()
         earliest_start, latest_start, earliest_end, latest_end = bounds.tolist()
         low = max(earliest_start, earliest_end - length)
         high = min(latest_start, latest_end - length)
@@ -367,24 +369,24 @@ class SpeechChainsOfThought(Sampler):
 
         Raises ZooError if no example is possible.
         """
-        places: list[tuple[int, int, int]] = []
+        positions: list[tuple[int, int, int]] = []
         bounds: list[tuple[float, ...]] = []
         earliest, latest = self._ranges.get(kind, (0.0, np.inf))
         end = 0.0  # position after the talk
         for index, talk in enumerate(self.talks):
             durations = (segment.duration for segment in talk.outline)
-            *positions, end = accumulate(durations, initial=end)
+            *starts, end = accumulate(durations, initial=end)
             for first in range(len(talk.segments) - count + 1):
                 last = first + count - 1
-                if earliest <= positions[first] and positions[last] < latest:
-                    places.append((index, first, last))
+                if earliest <= starts[first] and starts[last] < latest:
+                    positions.append((index, first, last))
                     bounds.append(self._window(talk, first, last, whole=kind == "non_streaming"))
         windows = _Windows.of(
-            np.array(places).reshape(-1, 3),
+            np.array(positions).reshape(-1, 3),
             np.array(bounds).reshape(-1, 4),
             self.config.max_seconds,
         )
-        if not len(windows.places):
+        if not len(windows.positions):
             where = " among the sentences that hours leaves them" if kind in self._ranges else ""
             raise ZooError(
                 f"The talks have no {count} consecutive sentences for {kind} chains of "
@@ -452,23 +454,23 @@ class _Windows:
     """Possible positions of examples.
 
     Attributes:
-        places: (n, 3) index of the talk, of the first segment and of the last segment.
+        positions: (n, 3) index of the talk, of the first segment and of the last segment.
         bounds: (n, 4) earliest and latest start, earliest and latest end, in seconds.
         shortest: (n,) shortest possible duration, a multiple of ``GRID``.
         longest: (n,) longest possible duration, a multiple of ``GRID``.
     """
 
-    places: np.ndarray
+    positions: np.ndarray
     bounds: np.ndarray
     shortest: np.ndarray
     longest: np.ndarray
 
     @staticmethod
-    def of(places: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
+    def of(positions: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
         """Return the positions with at least one possible duration.
 
         Args:
-            places: (n, 3) see ``places`` of the class.
+            positions: (n, 3) see ``positions`` of the class.
             bounds: (n, 4) see ``bounds`` of the class.
             max_seconds: maximum duration.
         """
@@ -476,8 +478,10 @@ class _Windows:
         longest = (
             np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
         )
-        kept = shortest <= longest + CLOSE
-        return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
+        possible = shortest <= longest + CLOSE
+        return _Windows(
+            positions[possible], bounds[possible], shortest[possible], longest[possible]
+        )
 
     def lengths(
         self, rows: np.ndarray, units: np.ndarray, random: np.random.Generator
@@ -485,7 +489,7 @@ class _Windows:
         """Draw a possible duration of each row, uniformly.
 
         Args:
-            rows: (n,) rows of ``places``.
+            rows: (n,) rows of ``positions``.
             units: (n,) unit of which a duration is a multiple; ``GRID`` if no multiple fits.
             random: Only source of randomness.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.utterances import Line, read_utterances
+from zoo.data.utterances import SpokenLine, read_utterances
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.talks import Segment, Talk, Word
@@ -165,30 +165,30 @@ class Clips(Sampler):
         indices = np.arange(len(self))
         return Pass(indices, self._seconds, np.zeros_like(indices))
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Clip]:
+    def examples(self, kind: int, positions: np.ndarray, random: np.random.Generator) -> list[Clip]:
         """Return clips by their indices; see ``Sampler``."""
-        return [self[index] for index in places.tolist()]
+        return [self[index] for index in positions.tolist()]
 
 
 def _drawn(
     talks: Sequence[Talk], language: Language, config: ClipConfig
-) -> tuple[list[Excerpt], list[Line]]:
+) -> tuple[list[Excerpt], list[SpokenLine]]:
     for segment in (segment for talk in talks for segment in talk.segments):
         if language.code not in segment.targets:
             raise ZooError(
                 f"No {language.code!r} translation for {segment.source!r}; "
                 f"it has: {', '.join(segment.targets)}."
             )
-    places = [
-        (talk, place)
+    segments = [
+        (talk, index)
         for talk in talks
-        for place, segment in enumerate(talk.segments)
+        for index, segment in enumerate(talk.segments)
         if any(map(_audible, _words(segment, language)))
     ]
-    if not places:
+    if not segments:
         raise ZooError("The talks have no translated segments for clips of target speech.")
     drawn = [
-        _draw(np.random.default_rng([config.seed, index]), places, language, config)
+        _draw(np.random.default_rng([config.seed, index]), segments, language, config)
         for index in range(config.count)
     ]
     return [excerpt for excerpt, _ in drawn], [line for _, line in drawn]
@@ -196,17 +196,17 @@ def _drawn(
 
 def _draw(
     random: np.random.Generator,
-    places: Sequence[tuple[Talk, int]],
+    segments: Sequence[tuple[Talk, int]],
     language: Language,
     config: ClipConfig,
-) -> tuple[Excerpt, Line]:
-    talk, place = places[int(random.integers(len(places)))]
+) -> tuple[Excerpt, SpokenLine]:
+    talk, index = segments[int(random.integers(len(segments)))]
     if random.random() < config.fragments:
-        excerpt = _fragment(random, talk, place, language, config)
+        excerpt = _fragment(random, talk, index, language, config)
     else:
         count = 2 if random.random() < config.pairs else 1
-        excerpt = _sentences(random, talk, place, count, language, config)
-    line = Line(
+        excerpt = _sentences(random, talk, index, count, language, config)
+    line = SpokenLine(
         words=excerpt.target,
         voice=str(config.voices[int(random.integers(len(config.voices)))]),
         rate=_between(random, config.rates),
@@ -250,7 +250,7 @@ def _fragment(
             break
     taken = taken[skipped : skipped + count]
     words = [_words(segment, language)[index] for segment, index in taken]
-    silent = next((place for place, word in enumerate(words) if _audible(word)), len(words))
+    silent = next((index for index, word in enumerate(words) if _audible(word)), len(words))
     if silent == len(words):  # punctuation only
         return _sentences(random, talk, first, 1, language, config)
     start, end = _span(taken[silent:], language)

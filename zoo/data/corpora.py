@@ -109,12 +109,15 @@ class Aligned:
         from zoo.data.lazy_manifest import StoredTalks
 
         path = self._manifest(split)
-        mark = _marked if self.unaligned == "skip" else _unchanged
-        talks = StoredTalks(path, unaligned=self.unaligned, mark=mark)
-        found = talks.description
-        if found.left_out:
+        mark_unusable = _marked if self.unaligned == "skip" else _unchanged
+        talks = StoredTalks(path, unaligned=self.unaligned, mark_unusable=mark_unusable)
+        description = talks.description
+        if description.left_out:
             logger.warning(
-                "%s: trainings leave out %d of %d segments", path, found.left_out, found.segments
+                "%s: trainings leave out %d of %d segments",
+                path,
+                description.left_out,
+                description.segments,
             )
         return talks
 
@@ -221,13 +224,13 @@ class Recorded:
             raise ZooError(
                 "data.segments needs data.references, a text file with one line per segment."
             )
-        found = read_references(
+        references = read_references(
             Path(segments),
             Path(self.references),
             target=self.target_language,
             sources=None if self.sources is None else Path(self.sources),
         )
-        return [self._talk(name, segments) for name, segments in found.items()]
+        return [self._talk(name, segments) for name, segments in references.items()]
 
     def _streams(self) -> list[Talk]:
         """Return one talk of one segment per stream of the log."""

@@ -35,7 +35,7 @@ class Excerpt:
         source: source words that lie completely in the excerpt.
         target: words of the translation.
         language: target language.
-        given: number of target words at the beginning that are a forced prefix without loss.
+        num_forced: number of target words at the beginning that are a forced prefix without loss.
         spans: for each target word, start and end of its last aligned source word in seconds from
             the start of the talk (None: unaligned word). Empty if the spans are unknown.
         frames: (frames, hidden) output of a frozen encoder. None: the backbone encodes ``samples``.
@@ -47,7 +47,7 @@ class Excerpt:
     source: tuple[str, ...]
     target: tuple[str, ...]
     language: Language
-    given: int = 0
+    num_forced: int = 0
     spans: tuple[tuple[Seconds, Seconds] | None, ...] = ()
     frames: Tensor | None = field(default=None, compare=False, repr=False)
 
@@ -64,7 +64,7 @@ class Excerpt:
     @property
     def prefix(self) -> str:
         """The forced prefix of the translation."""
-        return self.language.join(self.target[: self.given])
+        return self.language.join(self.target[: self.num_forced])
 
     def samples(self) -> Tensor:
         """Audio (n,), n >= 1."""
@@ -146,11 +146,13 @@ class Excerpts(Sampler):
         self.config = config
         self.talks = [talk for talk in talks if talk.segments]
         for segment in decoded_segments(self.talks):
-            # raises ZooError for a segment without word times, alignment or translation
+            # Called for its errors: a segment without word times, alignment or translation raises
+            # ZooError.
             emission_times(segment, language.code)
         if not self.talks:
             raise ZooError("The talks have no segments to take excerpts of.")
-        shares = {True: config.single, False: 1 - config.single}  # by whether sentences are single
+        # Shares of single sentences and of runs.
+        shares = {True: config.single, False: 1 - config.single}
         self._shares = {single: share for single, share in shares.items() if share > 0}
         self._encoded: TalkFrames | None = None
 
@@ -170,7 +172,7 @@ class Excerpts(Sampler):
         single = list(self._shares)[kind]
         shortest = min(segment.duration for talk in self.talks for segment in talk.outline)
         longest = max(self.config.max_seconds, shortest)
-        places: list[tuple[int, int, int]] = []
+        positions: list[tuple[int, int, int]] = []
         seconds: list[Seconds] = []
         for index, talk in enumerate(self.talks):
             segments = talk.outline
@@ -178,16 +180,18 @@ class Excerpts(Sampler):
             while first < len(segments):
                 last = first
                 if not single:
-                    wanted = math.exp(random.uniform(math.log(shortest), math.log(longest)))
-                    last = _last(segments, first, wanted, longest)
-                places.append((index, first, last))
+                    duration = math.exp(random.uniform(math.log(shortest), math.log(longest)))
+                    last = _last(segments, first, duration, longest)
+                positions.append((index, first, last))
                 seconds.append(segments[last].end - segments[first].offset)
                 first = last + 1
-        return Pass(np.array(places), np.array(seconds), np.zeros(len(places), dtype=int))
+        return Pass(np.array(positions), np.array(seconds), np.zeros(len(positions), dtype=int))
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Excerpt]:
+    def examples(
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
+    ) -> list[Excerpt]:
         """Make excerpts with random starts and ends; see ``Sampler``."""
-        excerpts = [self._excerpt(random, *place) for place in places.tolist()]
+        excerpts = [self._excerpt(random, *position) for position in positions.tolist()]
         if self._encoded is None:
             return excerpts
         return [self._with_frames(excerpt) for excerpt in excerpts]
@@ -222,8 +226,8 @@ class Excerpts(Sampler):
         source_spans = [
             span for segment in segments for span in _spans_of(segment, self.language.code)
         ]
-        kept = [place for place in range(skipped, len(timed)) if timed[place][1] <= end or not cut]
-        target = tuple(timed[place][0] for place in kept)
+        words = [index for index in range(skipped, len(timed)) if timed[index][1] <= end or not cut]
+        target = tuple(timed[index][0] for index in words)
         return Excerpt(
             talk=self.talks[talk],
             start=start,
@@ -233,8 +237,8 @@ class Excerpts(Sampler):
             ),
             target=target,
             language=self.language,
-            given=min(GIVEN, len(target)) if skipped else 0,
-            spans=tuple(source_spans[place] for place in kept),
+            num_forced=min(GIVEN, len(target)) if skipped else 0,
+            spans=tuple(source_spans[index] for index in words),
         )
 
     def _margin(self, random: np.random.Generator) -> Seconds:
@@ -260,7 +264,7 @@ class Excerpts(Sampler):
         if random.random() >= self.config.cut_starts or len(translation.words) < 2:
             return 0, max(min(before, segment.offset), segment.offset - self._margin(random))
         skipped = int(random.integers(1, len(translation.words)))
-        sources = [place for places in translation.alignment[skipped:] for place in places]
+        sources = [index for indices in translation.alignment[skipped:] for index in indices]
         earliest = segment.words[min(sources, default=-1)]
         return skipped, max(0.0, random.uniform(earliest.start - self.config.jitter, earliest.end))
 
@@ -277,20 +281,20 @@ def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | Non
     ]
 
 
-def _last(segments: Sequence[Segment], first: int, wanted: Seconds, longest: Seconds) -> int:
-    """Return the last sentence of the run from ``first`` on with the duration nearest to a wish.
+def _last(segments: Sequence[Segment], first: int, target: Seconds, longest: Seconds) -> int:
+    """Return the last sentence of the run from ``first`` whose duration is nearest to ``target``.
 
     Args:
         segments: Sentences of a talk.
         first: Index of the first sentence of the run.
-        wanted: Wanted duration in seconds.
+        target: Desired duration of the run in seconds.
         longest: Maximum duration of a run of several sentences, in seconds.
     """
     start = segments[first].offset
     last = first
-    for place in range(first + 1, len(segments)):
-        duration = segments[place].end - start
-        if duration > longest or abs(duration - wanted) > abs(segments[last].end - start - wanted):
+    for index in range(first + 1, len(segments)):
+        duration = segments[index].end - start
+        if duration > longest or abs(duration - target) > abs(segments[last].end - start - target):
             break
-        last = place
+        last = index
     return last

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoo.data import manifest
-from zoo.data.manifest_index import NAMES, Mark, array, find_index
+from zoo.data.manifest_index import NAMES, MarkUnusable, array, find_index
 from zoo.data.views import move_segment
 from zoo.errors import ZooError
 from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
@@ -29,9 +29,9 @@ class Bytes:
         self._descriptor = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
 
-    def read(self, place: int, size: int) -> bytes:
-        """Return ``size`` bytes from ``place`` on."""
-        return os.pread(self._descriptor, size, place)
+    def read(self, start: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``start`` on."""
+        return os.pread(self._descriptor, size, start)
 
 
 class StoredSegments(LazySegments):
@@ -45,17 +45,17 @@ class StoredSegments(LazySegments):
 
     def __init__(self, file: Bytes, rows: Rows, begin: Seconds) -> None:
         self._file = file
-        self._places = rows[["byte", "bytes"]].tolist()
+        self._spans = rows[["byte", "bytes"]].tolist()
         self._begin = begin
         times = rows[["offset", "duration", "start", "end"]].tolist()
         self.outline = [_outline(*item) for item in times]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._spans)
 
     def item(self, index: int) -> Segment:
         """Read and decode a segment."""
-        segment = manifest.decode_segment(self._file.read(*self._places[index]))
+        segment = manifest.decode_segment(self._file.read(*self._spans[index]))
         return segment if np.isnan(self._begin) else move_segment(segment, self._begin)
 
 
@@ -65,14 +65,16 @@ class StoredTalks(LazyTalks):
     Args:
         path: the manifest; its index is made if it has none.
         unaligned: ``data.unaligned``.
-        mark: marks the segments of a talk that trainings leave out.
+        mark_unusable: marks the segments of a talk that trainings leave out.
 
     Raises:
         ZooError: the manifest is damaged or has no segment to train on.
     """
 
-    def __init__(self, path: Path, *, unaligned: str, mark: Mark) -> None:
-        folder, self.description = find_index(path, unaligned=unaligned, mark=mark)
+    def __init__(self, path: Path, *, unaligned: str, mark_unusable: MarkUnusable) -> None:
+        folder, self.description = find_index(
+            path, unaligned=unaligned, mark_unusable=mark_unusable
+        )
         self._path = path
         self._manifest = Bytes(path)
         self._names = Bytes(folder / NAMES)
@@ -111,7 +113,7 @@ class StoredTalks(LazyTalks):
             )
 
 
-_NO_TARGETS: dict[str, Any] = {}  # of all outlines
+_NO_TARGETS: dict[str, Any] = {}  # targets of all outlines
 
 
 def _outline(offset: Seconds, duration: Seconds, start: Seconds, end: Seconds) -> Segment:

@@ -9,7 +9,7 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.views import usable_parts
 from zoo.talks import LazyTalks, Share, Talk
 
-SECONDS = 3600  # of an hour
+SECONDS = 3600  # seconds per hour
 
 
 class SharedTalks(LazyTalks):
@@ -52,8 +52,8 @@ class MixedTalks(LazyTalks):
         self.decoded = [
             talk for _, talks in shares if not isinstance(talks, LazyTalks) for talk in talks
         ]
-        parts = [(share, usable_parts(talks)) for share, talks in shares]
-        self.shares = [(share, talks) for share, talks in parts if talks]
+        usable = [(share, usable_parts(talks)) for share, talks in shares]
+        self.shares = [(share, talks) for share, talks in usable if talks]
         self.hours = sum(_hours(talks) for _, talks in self.shares)
         self._ends = list(accumulate(len(talks) for _, talks in self.shares))
         hashes = [f"{share.name}:{_hash(talks)}" for share, talks in shares]
@@ -64,9 +64,9 @@ class MixedTalks(LazyTalks):
 
     def item(self, index: int) -> Talk:
         """Return a talk; one of a lazy corpus is not decoded yet."""
-        place = bisect_right(self._ends, index)
-        talks = self.shares[place][1]
-        return talks[index - self._ends[place] + len(talks)]
+        share = bisect_right(self._ends, index)
+        talks = self.shares[share][1]
+        return talks[index - self._ends[share] + len(talks)]
 
     def check(self, *, source: str, target: str) -> None:
         """The mixture has checked each lazy corpus in the direction of its entry."""

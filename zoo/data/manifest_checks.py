@@ -23,7 +23,7 @@ TALK = (
 )
 SEGMENT = ("offset", "duration", "source", "words", "targets")
 TARGET = ("text", "words", "alignment", "needs")
-SLACK: Seconds = 0.01  # by which a time may lie after the end of the talk, because it was rounded
+SLACK: Seconds = 0.01  # times are rounded, so they may lie after the end of the talk by this much
 
 
 def check_talk(item: Any) -> None:
@@ -48,8 +48,8 @@ def check_talk(item: Any) -> None:
 
     end = item["duration"] + SLACK
     start = before = 0.0
-    for place, segment in enumerate(_list(item["segments"], "segments")):
-        where = f"segments[{place}]"
+    for index, segment in enumerate(_list(item["segments"], "segments")):
+        where = f"segments[{index}]"
         _check_segment(segment, where, end=end)
         stop = segment["offset"] + segment["duration"]
         if segment["offset"] < start:
@@ -57,7 +57,7 @@ def check_talk(item: Any) -> None:
                 f"{where} starts at {segment['offset']:g} s, before the segment before it "
                 f"({start:g} s)"
             )
-        # speakers interrupt each other, so that segments may overlap in part
+        # Speakers interrupt each other, so segments may overlap in part.
         if segment["offset"] < before - SLACK and stop <= before:
             raise ValueError(
                 f"{where}, from {segment['offset']:g} to {stop:g} s, lies in the segment before "
@@ -97,27 +97,27 @@ def _check_target(target: Any, where: str, *, sources: int) -> None:
 
     Args:
         target: the translation.
-        where: its place in the talk.
+        where: its path in the talk, for messages.
         sources: number of source words.
     """
     _check_keys(target, TARGET, where, optional="prefixes")
     _check_text(target["text"], f"{where}.text")
-    for place, word in enumerate(_list(target["words"], f"{where}.words")):
-        _check_text(word, f"{where}.words[{place}]")
-    for place, prefix in enumerate(_list(target.get("prefixes", []), f"{where}.prefixes")):
-        _check_text(prefix, f"{where}.prefixes[{place}]", empty=False)
+    for index, word in enumerate(_list(target["words"], f"{where}.words")):
+        _check_text(word, f"{where}.words[{index}]")
+    for index, prefix in enumerate(_list(target.get("prefixes", []), f"{where}.prefixes")):
+        _check_text(prefix, f"{where}.prefixes[{index}]", empty=False)
     for key in ("alignment", "needs"):
         indices = _list(target[key], f"{where}.{key}")
         if indices and len(indices) != len(target["words"]):
             raise ValueError(
                 f"{where} has {len(target['words'])} words, but {key} has {len(indices)} entries"
             )
-        for place, places in enumerate(indices):
-            for index in _list(places, f"{where}.{key}[{place}]"):
-                if type(index) is not int or not 0 <= index < sources:
+        for index, sources_of_word in enumerate(indices):
+            for source in _list(sources_of_word, f"{where}.{key}[{index}]"):
+                if type(source) is not int or not 0 <= source < sources:
                     raise ValueError(
-                        f"{where}.{key}[{place}] names source word {index!r}; there are {sources}, "
-                        "counted from 0"
+                        f"{where}.{key}[{index}] names source word {source!r}; there are "
+                        f"{sources}, counted from 0"
                     )
 
 
@@ -130,18 +130,18 @@ def _check_words(words: Any, where: str, *, end: Seconds) -> None:
         end: latest time of the talk.
     """
     before: Seconds = 0.0
-    for place, word in enumerate(_list(words, where)):
+    for index, word in enumerate(_list(words, where)):
         if type(word) is not list or len(word) != 3 or type(word[0]) is not str:
-            raise ValueError(f"{where}[{place}] is {word!r}, not [text, start, end]")
+            raise ValueError(f"{where}[{index}] is {word!r}, not [text, start, end]")
         _, start, stop = word
         if not (_is_number(start) and _is_number(stop) and 0 <= start <= stop <= end):
             raise ValueError(
-                f"{where}[{place}] lasts from {start!r} to {stop!r}; the times must be seconds in "
+                f"{where}[{index}] lasts from {start!r} to {stop!r}; the times must be seconds in "
                 "the talk, in order"
             )
         if start < before:
             raise ValueError(
-                f"{where}[{place}] starts at {start:g} s, before the word before it ({before:g} s)"
+                f"{where}[{index}] starts at {start:g} s, before the word before it ({before:g} s)"
             )
         before = start
 
@@ -150,10 +150,10 @@ def _check_keys(
     value: Any, required: Sequence[str], where: str, *, optional: str | None = None
 ) -> None:
     """Raise ValueError unless a value has all required keys and no others but ``optional``."""
-    found = _mapping(value, where).keys() - {optional}
-    if missing := sorted(set(required) - found):
+    keys = _mapping(value, where).keys() - {optional}
+    if missing := sorted(set(required) - keys):
         raise ValueError(f"{where} lacks {', '.join(missing)}")
-    if unknown := sorted(found - set(required)):
+    if unknown := sorted(keys - set(required)):
         raise ValueError(f"{where} has the unknown field {unknown[0]!r}")
 
 
@@ -166,8 +166,8 @@ def _check_text(value: Any, where: str, *, empty: bool = True) -> None:
 def _check_number(value: Any, where: str, *, above: float = -inf) -> None:
     """Raise ValueError unless a value is a finite number of at least 0 and above another one."""
     if not (_is_number(value) and above < value and 0 <= value < inf):
-        wanted = "above 0" if above == 0 else "of at least 0"
-        raise ValueError(f"{where} is {value!r}, not a finite number {wanted}")
+        allowed = "above 0" if above == 0 else "of at least 0"
+        raise ValueError(f"{where} is {value!r}, not a finite number {allowed}")
 
 
 def _is_number(value: Any) -> bool:

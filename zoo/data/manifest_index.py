@@ -49,13 +49,14 @@ SEGMENTS = np.dtype(
         ("end", "<f8"),
     ]
 )
-Mark = Callable[[Talk], Talk]  # marks the segments that trainings leave out
+# Returns a talk whose segments that trainings leave out are marked as not usable.
+MarkUnusable = Callable[[Talk], Talk]
 decoder = JSONDecoder()
 logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class Description:
+class IndexDescription:
     """Content of ``index.json``.
 
     Attributes:
@@ -83,35 +84,37 @@ class Description:
     content_hash: str = ""
 
 
-def find_index(path: Path, *, unaligned: str, mark: Mark) -> tuple[Path, Description]:
+def find_index(
+    path: Path, *, unaligned: str, mark_unusable: MarkUnusable
+) -> tuple[Path, IndexDescription]:
     """Return the folder of the index of a manifest and its description; write a missing one.
 
     Args:
         path: the manifest.
         unaligned: ``data.unaligned``.
-        mark: marks the segments of a talk that trainings leave out.
+        mark_unusable: marks the segments of a talk that trainings leave out.
 
     Raises:
         ZooError: the manifest is damaged, or neither its folder nor the cache is writable.
     """
     folder = path.with_name(f"{path.name}.index")
     if not os.access(path.parent, os.W_OK):
-        place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-        folder = cache_root() / f"index-{place}" / folder.name
+        digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+        folder = cache_root() / f"index-{digest}" / folder.name
     facts = path.stat()
-    fresh = Description(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
-    found = _read(folder, fresh)
-    if found is None:
+    fresh = IndexDescription(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
+    description = _read(folder, fresh)
+    if description is None:
         with lock_folder(folder.parent):
-            found = _read(folder, fresh)
-            if found is None:
+            description = _read(folder, fresh)
+            if description is None:
                 with atomic_folder(folder) as unfinished:
-                    _Writer(path, unfinished, fresh).write(mark)
-                found = fresh
-    return folder, found
+                    _Writer(path, unfinished, fresh).write(mark_unusable)
+                description = fresh
+    return folder, description
 
 
-def _read(folder: Path, fresh: Description) -> Description | None:
+def _read(folder: Path, fresh: IndexDescription) -> IndexDescription | None:
     """Return the description of an index, or None if it is absent, damaged or of another manifest.
 
     Args:
@@ -119,12 +122,16 @@ def _read(folder: Path, fresh: Description) -> Description | None:
         fresh: description with the current facts of the manifest.
     """
     try:
-        found = Description(**json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
+        description = IndexDescription(
+            **json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        )
     except (OSError, ValueError, TypeError):
         return None
     keys = ("version", "unaligned", "size", "modified")
-    same = all(getattr(found, key) == getattr(fresh, key) for key in keys)
-    return found if same and all((folder / f"{name}.bin").is_file() for name in ARRAYS) else None
+    same = all(getattr(description, key) == getattr(fresh, key) for key in keys)
+    return (
+        description if same and all((folder / f"{name}.bin").is_file() for name in ARRAYS) else None
+    )
 
 
 class _Writer:
@@ -136,17 +143,17 @@ class _Writer:
         found: description with the facts of the manifest, completed by ``write``.
     """
 
-    def __init__(self, path: Path, folder: Path, found: Description) -> None:
+    def __init__(self, path: Path, folder: Path, description: IndexDescription) -> None:
         self._path = path
         self._folder = folder
-        self._found = found
+        self._description = description
         self._digest = hashlib.sha256()
-        self._rows = 0  # of segments that are written
+        self._rows = 0  # number of segments that are written
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark_unusable: MarkUnusable) -> None:
         """Write all files. Raises ZooError for a damaged manifest."""
         names: set[str] = set()
-        place = 0  # byte after the last line
+        line_start = 0  # first byte of the line
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context((self._folder / name).open("wb"))
@@ -164,40 +171,42 @@ class _Writer:
                         f"has the name {talk.name!r}, too."
                     )
                 names.add(talk.name)
-                self._add(mark(talk), segment_bytes(line, place), files)
-                place += len(line)
-        self._found.content_hash = self._digest.hexdigest()
-        write_text(self._folder / DESCRIPTION, json.dumps(asdict(self._found)))
+                self._add(mark_unusable(talk), segment_bytes(line, line_start), files)
+                line_start += len(line)
+        self._description.content_hash = self._digest.hexdigest()
+        write_text(self._folder / DESCRIPTION, json.dumps(asdict(self._description)))
 
     def _add(
-        self, talk: Talk, places: list[tuple[int, int]], files: Mapping[str, IO[bytes]]
+        self, talk: Talk, byte_spans: list[tuple[int, int]], files: Mapping[str, IO[bytes]]
     ) -> None:
         """Write the rows of a talk."""
-        found = self._found
+        description = self._description
         self._digest.update(talk_hash(talk).encode())
-        found.segments += len(talk.segments)
-        found.left_out += sum(not segment.usable for segment in talk.segments)
-        found.sources.setdefault(talk.source_language, talk.name)
+        description.segments += len(talk.segments)
+        description.left_out += sum(not segment.usable for segment in talk.segments)
+        description.sources.setdefault(talk.source_language, talk.name)
         if is_usable(talk):
             ranges = [(talk, Part(0, len(talk.segments), np.nan, talk.duration))]
         else:
             ranges = [(part_of(talk, part), part) for part in parts(talk)]
 
-        for own, part in ranges:
-            if not own.segments:
+        for talk_part, part in ranges:
+            if not talk_part.segments:
                 continue
-            for segment in own.segments:
+            for segment in talk_part.segments:
                 codes = set(segment.targets)
-                found.targets = sorted(
-                    codes if found.targets is None else codes & set(found.targets)
+                description.targets = sorted(
+                    codes if description.targets is None else codes & set(description.targets)
                 )
-            found.seconds += own.duration
-            row = (files[NAMES].tell(), self._rows, own.duration, part.begin)
+            description.seconds += talk_part.duration
+            row = (files[NAMES].tell(), self._rows, talk_part.duration, part.begin)
             files["talks.bin"].write(np.array([row], dtype=TALKS).tobytes())
-            files[NAMES].write(_name(own, self._path.parent))
+            files[NAMES].write(_name(talk_part, self._path.parent))
             rows = [
-                (*place, segment.offset, segment.duration, *_first_word(segment))
-                for place, segment in zip(places[part.first : part.last], own.segments, strict=True)
+                (*byte_span, segment.offset, segment.duration, *_first_word(segment))
+                for byte_span, segment in zip(
+                    byte_spans[part.first : part.last], talk_part.segments, strict=True
+                )
             ]
             files["segments.bin"].write(np.array(rows, dtype=SEGMENTS).tobytes())
             self._rows += len(rows)
@@ -231,46 +240,46 @@ def segment_bytes(line: bytes, start: int) -> list[tuple[int, int]]:
         start: byte of the line in the manifest.
     """
     text = line.decode()
-    found: list[tuple[int, int]] = []
-    place = 0  # characters of ``text`` that ``start`` counts
+    spans: list[tuple[int, int]] = []
+    counted = 0  # characters of ``text`` that ``start`` counts
     for begin, end in _segment_spans(text):
-        start += len(text[place:begin].encode())
+        start += len(text[counted:begin].encode())
         size = len(text[begin:end].encode())
-        found.append((start, size))
-        start, place = start + size, end
-    return found
+        spans.append((start, size))
+        start, counted = start + size, end
+    return spans
 
 
 def _segment_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield first and last character of each element of ``segments`` in a JSON object."""
-    place = _skip(text, text.index("{") + 1)
-    while text[place] != "}":
-        key, place = decoder.raw_decode(text, place)
-        place = _skip(text, place)  # the colon
+    position = _skip(text, text.index("{") + 1)
+    while text[position] != "}":
+        key, position = decoder.raw_decode(text, position)
+        position = _skip(text, position)  # skip the colon
         if key != "segments":
-            _, place = decoder.raw_decode(text, place)
+            _, position = decoder.raw_decode(text, position)
         else:
-            place = _skip(text, place + 1)  # the bracket
-            while text[place] != "]":
-                begin = place
-                _, place = decoder.raw_decode(text, place)
-                yield begin, place
-                place = _skip(text, place)
-            place += 1
-        place = _skip(text, place)
+            position = _skip(text, position + 1)  # skip the bracket
+            while text[position] != "]":
+                begin = position
+                _, position = decoder.raw_decode(text, position)
+                yield begin, position
+                position = _skip(text, position)
+            position += 1
+        position = _skip(text, position)
 
 
-def _skip(text: str, place: int) -> int:
+def _skip(text: str, position: int) -> int:
     """Return the next place after white space, commas and colons between values."""
-    while text[place] in " \t\r\n,:":
-        place += 1
-    return place
+    while text[position] in " \t\r\n,:":
+        position += 1
+    return position
 
 
 def array(folder: Path, name: str) -> np.ndarray[Any, Any]:
     """Return an array of an index, read from disk when it is used."""
     dtype = {"talks": TALKS, "segments": SEGMENTS}[name]
     path = folder / f"{name}.bin"
-    if not path.stat().st_size:  # an empty file cannot be mapped
+    if not path.stat().st_size:  # mmap refuses an empty file
         return np.zeros(0, dtype=dtype)
     return np.memmap(path, dtype=dtype, mode="r")

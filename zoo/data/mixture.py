@@ -66,11 +66,11 @@ class Mixture:
     @property
     def directions(self) -> list[Direction]:
         """Source and target languages, each direction once, in the order of the entries."""
-        found = [
+        directions = [
             (language(entry.source_language), language(entry.target_language))
             for entry in self.entries.values()
         ]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(directions))
 
     @property
     def lazy(self) -> bool:
@@ -85,10 +85,10 @@ class Mixture:
             ZooError: there is no entry, a corpus raises it, or a corpus has a talk in another
                 source language than its entry.
         """
-        found: list[Talk] = []
+        talks: list[Talk] = []
         for share, entry in self._shares():
-            found += _shared(entry.corpus.talks(split, limit=limit), share, entry)
-        return found
+            talks += _shared(entry.corpus.talks(split, limit=limit), share, entry)
+        return talks
 
     def stored_talks(self, split: str) -> LazyTalks:
         """Return the talks of all entries, those of lazy corpora without decoding them.
@@ -147,9 +147,9 @@ class MixedSampler(Sampler):
     def __init__(self, samplers: Sequence[Sampler], hours: Sequence[float]) -> None:
         self._kinds: list[float] = []
         self._samplers: list[tuple[Sampler, int]] = []  # by kind: sampler, and its own kind
-        for sampler, own in zip(samplers, hours, strict=True):
+        for sampler, corpus_hours in zip(samplers, hours, strict=True):
             for kind, share in enumerate(sampler.kinds):
-                self._kinds.append(share * own / sum(hours))
+                self._kinds.append(share * corpus_hours / sum(hours))
                 self._samplers.append((sampler, kind))
 
     @property
@@ -164,8 +164,8 @@ class MixedSampler(Sampler):
 
     def windows(self, kind: int) -> int:
         """Return the number of windows of a pass over a kind of a share; see ``Sampler``."""
-        sampler, own = self._samplers[kind]
-        return sampler.windows(own)
+        sampler, corpus_kind = self._samplers[kind]
+        return sampler.windows(corpus_kind)
 
     def window(self, number: int) -> Sampler:
         """Return the sampler of one window of each share; see ``Sampler``.
@@ -177,15 +177,15 @@ class MixedSampler(Sampler):
 
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List the examples of one pass over a kind of a share; see ``Sampler``."""
-        sampler, own = self._of(kind)
-        return sampler.plan(own, random)
+        sampler, corpus_kind = self._of(kind)
+        return sampler.plan(corpus_kind, random)
 
     def examples(
-        self, kind: int, places: np.ndarray, random: np.random.Generator
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
     ) -> Sequence[Example]:
         """Make the examples of one batch; see ``Sampler``."""
-        sampler, own = self._of(kind)
-        return sampler.examples(own, places, random)
+        sampler, corpus_kind = self._of(kind)
+        return sampler.examples(corpus_kind, positions, random)
 
     def _of(self, kind: int) -> tuple[Sampler, int]:
         """Return the sampler of the share of a kind, and its own kind."""
@@ -215,10 +215,10 @@ class _MixedWindow(MixedSampler):
 
     def _of(self, kind: int) -> tuple[Sampler, int]:
         """Return the sampler of the window of a kind's share, and its own kind."""
-        sampler, own = self._samplers[kind]
+        sampler, corpus_kind = self._samplers[kind]
         if sampler not in self._made:
             self._made[sampler] = sampler.window(self._number)
-        return self._made[sampler], own
+        return self._made[sampler], corpus_kind
 
 
 def by_share(talks: Sequence[Talk]) -> Sequence[tuple[Share | None, Sequence[Talk]]]:

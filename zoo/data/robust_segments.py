@@ -171,10 +171,10 @@ class RobustSegmentSampler(Sampler):
         return self._segments[kind].plan(random)
 
     def examples(
-        self, kind: int, places: np.ndarray, random: np.random.Generator
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
     ) -> list[RobustSegment]:
         """Make segments; see ``Sampler``."""
-        segments = [self._segments[kind].segment(place) for place in places]
+        segments = [self._segments[kind].segment(position) for position in positions]
         if not self._encoded:
             return segments
         return [replace(one, frames=_frames(one, self._encoded[kind])) for one in segments]
@@ -225,11 +225,11 @@ class RobustSegments:
 
     def plan(self, random: np.random.Generator) -> Pass:
         """List the segments of one pass, as talk, start in seconds, chunks and multiplier."""
-        places: list[tuple[int, Seconds, int, int]] = []
+        positions: list[tuple[int, Seconds, int, int]] = []
         for index, talk in enumerate(self.talks):
             for start, chunks, multiplier in self._stretches(talk, random):
-                places.append((index, start, chunks, multiplier))
-        table = np.array(places)
+                positions.append((index, start, chunks, multiplier))
+        table = np.array(positions)
         return Pass(table, seconds=table[:, 2] * self.chunk_seconds, groups=table[:, 3].astype(int))
 
     def _stretches(
@@ -264,9 +264,9 @@ class RobustSegments:
                 yield start, chunks, multiplier
                 begin += seconds - (wanted - start)
                 reached = end
-            elif begin < reached:  # no further audio
+            elif begin < reached:  # the stretch has no audio that was not yielded before
                 begin = reached
-            else:  # the middle of an utterance that is longer than the stretch
+            else:  # the stretch lies within an utterance that is longer
                 begin += seconds
             chunks, multiplier = self._draw(random)
 
@@ -304,9 +304,9 @@ class RobustSegments:
                 break
         return first * block
 
-    def segment(self, place: np.ndarray) -> RobustSegment:
-        """Make a segment from a (4,) row of ``Pass.places``."""
-        index, start, chunks, multiplier = place.tolist()
+    def segment(self, position: np.ndarray) -> RobustSegment:
+        """Make a segment from a (4,) row of ``Pass.positions``."""
+        index, start, chunks, multiplier = position.tolist()
         return self.at(self.talks[int(index)], start, int(chunks), multiplier=int(multiplier))
 
     def at(self, talk: Talk, start: Seconds, chunks: int, *, multiplier: int = 1) -> RobustSegment:

@@ -31,7 +31,7 @@ class Stretches:
 
     def draw(self, random: np.random.Generator) -> tuple[int, int]:
         """Draw a length in chunks and its multiplier."""
-        weights = 1 / np.array(self.chunks)  # equal shares of the audio
+        weights = 1 / np.array(self.chunks)  # so that each length has the same share of the audio
         chunks = int(random.choice(list(self.chunks), p=weights / weights.sum()))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
         return chunks, multiplier
@@ -47,17 +47,18 @@ class Pass:
     """One pass over the talks: every example of a kind, once.
 
     Attributes:
-        places: (n, ...) array with one row per example, from which the sampler makes the example.
+        positions: (n, ...) array with one row per example: its position in the talks, in the
+            coordinates of the sampler, such as talk, first and last sentence.
         seconds: (n,) durations of the examples. A batch has examples of similar durations.
         groups: (n,) integers. The examples of one batch are of one group.
     """
 
-    places: np.ndarray
+    positions: np.ndarray
     seconds: np.ndarray
     groups: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
 
 class TalkFrames(Protocol):
@@ -163,13 +164,13 @@ class Sampler(ABC):
 
     @abstractmethod
     def examples(
-        self, kind: int, places: np.ndarray, random: np.random.Generator
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
     ) -> Sequence[Example]:
         """Make the examples of one batch.
 
         Args:
             kind: Index in ``kinds``.
-            places: (m, ...) rows of ``Pass.places``, of examples of one group.
+            positions: (m, ...) rows of ``Pass.positions``, of examples of one group.
             random: Only source of randomness, such as the silence before an example.
         """
 

@@ -15,7 +15,7 @@ from zoo.languages import language as language_of
 from zoo.talks import Segment, Talk, Word
 from zoo.types import Samples, Seconds
 
-UNIT: Samples = 320  # the length of a clip is a multiple of it
+UNIT: Samples = 320  # the length of a clip is a multiple of this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +80,9 @@ class SpokenSegments(Sampler):
         seconds = np.array([segment.duration for _, segment in self._segments])
         return Pass(indices, seconds, np.zeros_like(indices))
 
-    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Clip]:
+    def examples(self, kind: int, positions: np.ndarray, random: np.random.Generator) -> list[Clip]:
         """Cut segments with random margins; see ``Sampler``."""
-        return [self._clip(index, random) for index in places.tolist()]
+        return [self._clip(index, random) for index in positions.tolist()]
 
     def _clip(self, index: int, random: np.random.Generator) -> Clip:
         """Cut one segment with a random duration of audio before and after it."""

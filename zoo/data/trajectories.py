@@ -41,7 +41,7 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
             "all such segments of data=aligned)."
         )
 
-    # from the last word to the first, so that an unaligned word takes the time of the next word
+    # Go from the last word to the first: an unaligned word takes the time of the next word.
     word_times: list[Seconds] = []
     time = segment.words[-1].end
     for sources in reversed(translation.alignment):
@@ -80,7 +80,8 @@ def chunked_words(
     chunk_samples = round(chunk_seconds * SAMPLE_RATE)
     for segment in segments:
         for word, time in emission_times(segment, target):
-            samples = round((time - start) * SAMPLE_RATE)  # of the segment until the word ends
+            # Samples from the start of the segment to the end of the word.
+            samples = round((time - start) * SAMPLE_RATE)
             if 0 < samples <= chunks * chunk_samples:
                 turns[(samples - 1) // chunk_samples].append(word)
     return turns

@@ -173,10 +173,10 @@ def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
 @cache
 def _cosines() -> Tensor:
     """Return the (80, 16) cosine transform; the first coefficient has the weight ``ENERGY``."""
-    places = torch.arange(BANDS) + 0.5
-    rows = torch.cos(
-        math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)
-    ) * math.sqrt(2 / BANDS)
+    bands = torch.arange(BANDS) + 0.5
+    rows = torch.cos(math.pi / BANDS * bands.unsqueeze(1) * torch.arange(COEFFICIENTS)) * math.sqrt(
+        2 / BANDS
+    )
     rows[:, 0] *= ENERGY
     return rows
 

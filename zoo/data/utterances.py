@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
+from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks.version import version_name
 from zoo.disk.files import atomic_file
 from zoo.espeak.speech import Speaker, in_parallel
@@ -19,7 +19,7 @@ from zoo.progress import show_progress
 from zoo.talks import Word
 from zoo.types import Samples
 
-UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of it
+UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of this
 TAIL: Samples = 320  # minimum silence at the end
 LEVEL = 0.8  # gain below 1, because samples of espeak-ng sometimes exceed full scale
 MAX_WORKERS = 2  # maximum number of espeak-ng processes
@@ -27,7 +27,7 @@ SPEECH, INDEX = "speech.pcm", "utterances.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SpokenLine:
     """A text with the settings of its synthesis.
 
     Attributes:
@@ -82,7 +82,7 @@ class Utterances:
         return words, phonemes
 
 
-def read_utterances(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
+def read_utterances(lines: Sequence[SpokenLine], *, cache: Path | None = None) -> Utterances:
     """Read the utterances of ``lines`` from the cache, or synthesise all of them.
 
     An interrupted synthesis starts again the next time, and damaged files are made again.
@@ -98,20 +98,20 @@ def read_utterances(lines: Sequence[Line], *, cache: Path | None = None) -> Utte
     files = [folder / INDEX, folder / SPEECH]
     if not all(map(is_intact, files)):
         with lock_folder(folder):
-            if not all(map(is_usable, files)):
+            if not all(map(seal_if_complete, files)):
                 _speak(lines, folder)
                 for file in files:
                     seal(file)
     return Utterances(folder)
 
 
-def _fingerprint(lines: Sequence[Line]) -> str:
+def _fingerprint(lines: Sequence[SpokenLine]) -> str:
     """Return a hash of all lines and of the version of the synthetic speech."""
     items = [version_name(), UNIT, TAIL, LEVEL, [astuple(line) for line in lines]]
     return hashlib.sha256(json.dumps(items).encode()).hexdigest()[:12]
 
 
-def _speak(lines: Sequence[Line], folder: Path) -> None:
+def _speak(lines: Sequence[SpokenLine], folder: Path) -> None:
     """Synthesise all lines; the index is renamed last, so that it marks complete work."""
     workers = min(MAX_WORKERS, os.cpu_count() or 1)
     with (
@@ -126,7 +126,7 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-def _one(speaker: Speaker, line: Line) -> tuple[NDArray[np.int16], dict[str, Any]]:
+def _one(speaker: Speaker, line: SpokenLine) -> tuple[NDArray[np.int16], dict[str, Any]]:
     utterance = speaker.speak(**asdict(line))
     length = -(-(len(utterance.samples) + TAIL) // UNIT) * UNIT
     samples = np.zeros(length, dtype=np.int16)

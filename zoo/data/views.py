@@ -112,11 +112,11 @@ def _usable(talk: Talk) -> list[Talk]:
 
 def _bounded(segments: Sequence[Segment], part: Part) -> Part:
     """Return a part that contains its segments as a whole."""
-    own = segments[part.first : part.last]
+    inside = segments[part.first : part.last]
     return replace(
         part,
-        begin=min(part.begin, own[0].offset),
-        end=max(part.end, *(segment.end for segment in own)),
+        begin=min(part.begin, inside[0].offset),
+        end=max(part.end, *(segment.end for segment in inside)),
     )
 
 

@@ -56,7 +56,7 @@ class WindowedSampler(Sampler):
         raise NotImplementedError("plan the windows one after the other")
 
     def examples(
-        self, kind: int, places: np.ndarray, random: np.random.Generator
+        self, kind: int, positions: np.ndarray, random: np.random.Generator
     ) -> Sequence[Example]:
         """Examples are made by the sampler of their window."""
         raise NotImplementedError("take the examples of a window")
@@ -72,7 +72,7 @@ class WindowedSampler(Sampler):
 
     def _window(self, number: int) -> Sampler:
         """Make the sampler of a window."""
-        number_of_pass, place = divmod(number, self._windows)
+        number_of_pass, number_in_pass = divmod(number, self._windows)
         order = np.random.default_rng([number_of_pass]).permutation(len(self._talks))
-        indices = np.array_split(order, self._windows)[place]
+        indices = np.array_split(order, self._windows)[number_in_pass]
         return self._make([self._talks[index] for index in indices.tolist()], self._windows)

@@ -40,7 +40,7 @@ def transcript_words(segment: Segment, language: Language) -> list[Word]:
         spans = [(segment.offset, segment.end)]
 
     words: list[Word] = []
-    index = 0  # of the span of the next unit with letters
+    index = 0  # index of the span of the next unit with letters
     for unit in units:
         words.append(Word(unit, *spans[min(index, len(spans) - 1)]))
         index += bool(_letters(unit))

@@ -24,8 +24,8 @@ FULL_DISK = (
     "PytorchStreamWriter failed writing",
     "inline_container.cc",  # torch.save: "unexpected pos"
 )
-NEARLY_NOTHING = 64 * 1024  # bytes that are left on a full disk at most
-SUFFIX = ".part"  # of a file that is not complete; the next attempt overwrites it
+NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
+SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
 
 
 @contextmanager
@@ -35,7 +35,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     After an error the temporary file is removed and ``path`` is as before.
     """
     temporary = path.with_name(path.name + SUFFIX)
-    if temporary.is_symlink():  # of a folder from elsewhere: writing would follow it
+    # A copied folder may contain such a link, and writing would follow it.
+    if temporary.is_symlink():
         temporary.unlink()
     try:
         yield temporary
@@ -114,24 +115,24 @@ def check_links(folder: Path) -> None:
             raise ZooError(f"{path} is a link out of {folder}; replace it by a file.")
 
 
-def full_disk(error: BaseException | None, folder: Path) -> str:
+def full_disk(error: BaseException | None, output_folder: Path) -> str:
     """Return a sentence if the cause of an error is a full disk; empty for any other error.
 
     Args:
         error: the error.
-        folder: folder that a program writes to, besides the cache and temporary files; the parent
-            of a folder that does not exist stands for it.
+        output_folder: folder that a program writes to, besides the cache and temporary files. If
+            it does not exist, its nearest existing parent is used.
     """
     while error is not None:
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if is_full or any(words in str(error) for words in FULL_DISK):
-            cache = os.environ.get("SIMULZOO_CACHE", folder)
+            cache = os.environ.get("SIMULZOO_CACHE", output_folder)
             others = [Path(cache), Path(os.path.expanduser("~")), Path(tempfile.gettempdir())]
-            places = [_existing(folder), *(place for place in others if place.is_dir())]
-            full = [place for place in places if shutil.disk_usage(place).free < NEARLY_NOTHING]
-            place = [*full, *places][0]  # one of them exists: the first
+            folders = [_existing(output_folder), *(folder for folder in others if folder.is_dir())]
+            full = [folder for folder in folders if shutil.disk_usage(folder).free < NEARLY_NOTHING]
+            folder = [*full, *folders][0]  # ``folders`` is never empty: its first folder exists
             return (
-                f"The disk of {place} is full; what was written before is kept. "
+                f"The disk of {folder} is full; what was written before is kept. "
                 "Free some space and start again, with resume=... where there is a run folder."
             )
         error = error.__cause__ or error.__context__
@@ -140,7 +141,7 @@ def full_disk(error: BaseException | None, folder: Path) -> str:
 
 def _existing(folder: Path) -> Path:
     """Return a folder, or its nearest parent that exists."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+    return next(existing for existing in (folder, *folder.absolute().parents) if existing.is_dir())
 
 
 @contextmanager
@@ -234,9 +235,9 @@ def _sync(path: Path) -> None:
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder without files, and its parents below the current folder if they are empty."""
     parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
-    for place in (folder, *parents):
+    for candidate in (folder, *parents):
         try:
-            place.rmdir()
+            candidate.rmdir()
         except OSError:
             return
 

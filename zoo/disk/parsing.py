@@ -14,7 +14,7 @@ import yaml
 
 from zoo.errors import ZooError
 
-DEEPEST = 1000  # levels of nesting
+DEEPEST = 1000  # most levels of nesting that are read
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _BLOCKS = re.compile(rf"(?:[-?:][ \t]+){{{DEEPEST}}}")  # nested lists on one line: "- - - "
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -45,7 +45,8 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
         content = json.loads(line, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
-    except ValueError as error:  # a constant, or an integer of thousands of digits
+    # Raised for a constant such as NaN, and for an integer of thousands of digits.
+    except ValueError as error:
         raise ZooError(f"{where}, is not JSON: {error}.") from error
     except RecursionError as error:
         raise ZooError(f"{where}, is nested too deeply.") from error
@@ -101,5 +102,5 @@ def parse_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=Loader)
     except (RecursionError, ValueError, TypeError, LookupError, ArithmeticError) as error:
-        # of values such as the date 2024-99-99
+        # raised for values such as the date 2024-99-99
         raise yaml.YAMLError(f"a value cannot be read ({error})") from error

@@ -18,7 +18,8 @@ from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 
 SUFFIX = ".tar"
-INDEX = ".index.json"  # after the name of the archive: size of the archive, places of its members
+# Suffix of the file with the size of the archive and the offsets of its members.
+INDEX = ".index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,10 @@ def member_of(path: Path) -> Member | None:
         return None
     name = path.relative_to(archive).as_posix()
     facts = archive.stat()
-    found = _members(archive, facts.st_size, facts.st_mtime_ns).get(name)
-    if found is None:
+    span = _members(archive, facts.st_size, facts.st_mtime_ns).get(name)
+    if span is None:
         raise ZooError(f"Archive {archive} has no file {name}.")
-    return Member(archive, *found)
+    return Member(archive, *span)
 
 
 def index_path(archive: Path) -> Path:
@@ -126,8 +127,8 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
     try:
         index: Any = parse_json(index_path(archive).read_text(encoding="utf-8"))
         if index["size"] == size:
-            found = index["members"].items()
-            return {name: (int(offset), int(length)) for name, (offset, length) in found}
+            members = index["members"].items()
+            return {name: (int(offset), int(length)) for name, (offset, length) in members}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # no index, or none that can be used
     return scan_headers(archive)
@@ -144,7 +145,7 @@ class _Window(io.RawIOBase):
         super().__init__()
         self._file = member.archive.open("rb", buffering=0)
         self._offset, self._size = member.offset, member.size
-        self._place = 0
+        self._position = 0
 
     def readable(self) -> bool:
         """Return True."""
@@ -156,17 +157,17 @@ class _Window(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a place, from 0 to the size of the member; see ``io.RawIOBase``."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        self._place = max(0, base + offset)
-        return self._place
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer, at most to the end of the member; see ``io.RawIOBase``."""
         view = memoryview(buffer)
-        count = min(len(view), max(0, self._size - self._place))
-        data = os.pread(self._file.fileno(), count, self._offset + self._place)
+        count = min(len(view), max(0, self._size - self._position))
+        data = os.pread(self._file.fileno(), count, self._offset + self._position)
         view[: len(data)] = data
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def close(self) -> None:

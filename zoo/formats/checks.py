@@ -9,9 +9,10 @@ from typing import get_args
 from zoo.errors import ZooError
 from zoo.types import Convention, EventKind, Instance, Seconds
 
-LONGEST: Seconds = 30 * 24 * 3600  # of a stream
-FASTEST = 100.0  # units per second of source; nobody speaks a tenth as fast
-FASTEST_BURST = 1000.0  # units per second of source that was received; a first chunk can have many
+LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
+FASTEST = 100.0  # most units per second of source; nobody speaks a tenth as fast
+# Most units per second of received source; a first chunk can have many units.
+FASTEST_BURST = 1000.0
 
 
 @contextmanager

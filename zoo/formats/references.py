@@ -73,8 +73,8 @@ def read_references(
     spans = read_spans(segments)
     lines = read_texts(texts, spans, segments)
     source_lines = [""] * len(spans) if sources is None else read_texts(sources, spans, segments)
-    parts = zip(spans, lines, source_lines, strict=True)
-    for number, (span, text, source) in enumerate(parts, start=1):
+    rows = zip(spans, lines, source_lines, strict=True)
+    for number, (span, text, source) in enumerate(rows, start=1):
         if not text:
             raise ZooError(f"{texts}, line {number}, is blank; each segment needs a reference.")
         segment = Segment(span.offset, span.duration, source, targets={target: Target(text)})
@@ -139,8 +139,8 @@ def _entries(path: Path) -> tuple[Any, list[int]]:
         )
         return None if node is None else loader.construct_document(node), lines
     except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        where = f", line {place.line + 1}," if place else ""
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}," if mark else ""
         problem = getattr(error, "problem", None) or "unreadable"
         raise ZooError(f"{path}{where} is not YAML ({problem}).") from error
 

@@ -103,11 +103,11 @@ def instances(
         ZooError: a stream lacks a field, has a field of another type, or has another number of
             delays than of units.
     """
-    found: list[Instance] = []
+    streams: list[Instance] = []
     for number, record in enumerate(records):
         with reading(path, record.line, format):
-            found.append(_instance(record, number, path, language))
-    return found
+            streams.append(_instance(record, number, path, language))
+    return streams
 
 
 def _instance(record: Line, number: int, path: Path, language: Language) -> Instance:
@@ -129,7 +129,7 @@ def _instance(record: Line, number: int, path: Path, language: Language) -> Inst
 
     delays = _seconds(record, "delays", where)
     elapsed = _seconds(record, "elapsed", where)
-    units, kept = _units(record["prediction"], len(delays), where, language)
+    units, positions = _units(record["prediction"], len(delays), where, language)
     if elapsed and len(elapsed) != len(delays):
         raise ZooError(f"{where} has {len(delays)} delays but {len(elapsed)} elapsed times.")
 
@@ -143,8 +143,8 @@ def _instance(record: Line, number: int, path: Path, language: Language) -> Inst
         source_length=float(record["source_length"]) / MS,
         text=record.get("text", record["prediction"].strip()),
         units=tuple(units),
-        delays=tuple(delays[position] for position in kept),
-        elapsed=tuple(elapsed[position] for position in kept) if any(elapsed) else (),
+        delays=tuple(delays[position] for position in positions),
+        elapsed=tuple(elapsed[position] for position in positions) if any(elapsed) else (),
         reference=record.get("reference") or "",
         unit=language.unit,
         convention=record.get("convention", "cumulative"),
@@ -205,6 +205,6 @@ def _units(
         return units, range(delays)
     for text in (prediction, prediction.strip()):
         if language.unit == "char" and len(text) == delays:
-            kept = [position for position, char in enumerate(text) if not char.isspace()]
-            return [text[position] for position in kept], kept
+            positions = [position for position, char in enumerate(text) if not char.isspace()]
+            return [text[position] for position in positions], positions
     raise ZooError(f"{where} has {len(units)} {language.unit}s but {delays} delays.")

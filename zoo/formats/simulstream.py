@@ -47,7 +47,7 @@ def _records(instance: Instance) -> Iterator[Record]:
     """Yield the lines of one stream: its metadata, then one per chunk."""
     yield {"id": instance.index, "metadata": {"wav_name": f"{instance.talk}.wav"}}
     chunks, chunk_of = instance.chunks, instance.chunk_indices
-    if not chunks:  # an oracle: a chunk ends where it writes
+    if not chunks:  # the log is of an oracle: a chunk ends where it writes
         ends = sorted({*instance.delays, instance.source_length})
         chunks = tuple(ChunkTime(end, 0.0) for end in ends)
         chunk_of = tuple(ends.index(delay) for delay in instance.delays)
@@ -69,7 +69,7 @@ def _records(instance: Instance) -> Iterator[Record]:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ClientState:
     """Output of a client before a token.
 
     Attributes:
@@ -84,7 +84,7 @@ class State:
 
 
 @dataclass(slots=True)
-class Stream:
+class ClientStream:
     """Output of one client so far. A token is split into units once, however long the stream is.
 
     Attributes:
@@ -103,7 +103,7 @@ class Stream:
     language: Language
     marked: bool
     tokens: list[str] = field(default_factory=list)
-    before: list[State] = field(default_factory=list)
+    before: list[ClientState] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
     pending: str = ""
     changed_at: list[int] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Stream:
         number, old = len(self.units), self.units[-1:]
         for token in tokens:
             last = self.units[-1] if self.units else ""
-            self.before.append(State(len(self.units), last, self.pending))
+            self.before.append(ClientState(len(self.units), last, self.pending))
             self._split(token)
             self.tokens.append(token)
         self._assign(number, old)
@@ -202,15 +202,15 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
     if not talks:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
 
-    found: list[Instance] = []
+    streams: list[Instance] = []
     for index, (talk, lines) in enumerate(talks.items()):
         instance = _instance(index, _stream(talk, lines[1:], path, language), language)
         check_stream(instance, f"{path}, line {lines[-1].line}: talk {talk!r}", forward=False)
-        found.append(instance)
-    return found
+        streams.append(instance)
+    return streams
 
 
-def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) -> Stream:
+def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) -> ClientStream:
     """Return the output of a client after its last chunk.
 
     Its tokens are SentencePiece's if any of them has the mark, otherwise words or characters.
@@ -226,14 +226,14 @@ def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) 
     marked = any(
         SPACE_MARK in one for record in records for one in record.get("generated_tokens") or []
     )
-    stream = Stream(talk, language, marked)
+    stream = ClientStream(talk, language, marked)
     for record in records:
         with reading(path, record.line, "simulstream"):
             _advance(stream, record, path)
     return stream
 
 
-def _advance(stream: Stream, record: Line, path: Path) -> None:
+def _advance(stream: ClientStream, record: Line, path: Path) -> None:
     """Add a chunk to a stream."""
     where = f"{path}, line {record.line}: talk {stream.talk!r}"
     arrival, compute = (float(record[key]) for key in ("total_audio_processed", "computation_time"))
@@ -253,7 +253,7 @@ def _advance(stream: Stream, record: Line, path: Path) -> None:
     stream.append(record.get("generated_tokens") or [])
 
 
-def _instance(index: int, stream: Stream, language: Language) -> Instance:
+def _instance(index: int, stream: ClientStream, language: Language) -> Instance:
     instance = Instance(
         index=index,
         talk=stream.talk,

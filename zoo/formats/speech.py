@@ -55,7 +55,7 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
     if not any(instance.speech for instance in instances):
         return
 
-    # slow imports, which a log of text does not need
+    # imported here, because the import is slow and a log of text does not need it
     from zoo.audio import files as audio
     from zoo.streaming.waveforms import mix, timeline
 
@@ -125,7 +125,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
     from zoo.audio import files as audio  # a slow import, which a log of text does not need
 
     wave = audio.load(path)
-    silence = wave.new_zeros(1)  # its place is known once all lengths are known
+    silence = wave.new_zeros(1)  # its index is known once all lengths are known
     pieces = [
         SpeechOutput(
             silence.expand(piece["samples"]),
@@ -136,15 +136,15 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
         )
         for piece in record
     ]
-    places = [
+    spans = [
         (begin, begin + piece.samples.numel())
         for begin, piece in zip(start_positions(pieces), pieces, strict=True)
     ]
-    if places[-1][1] > wave.numel():
+    if spans[-1][1] > wave.numel():
         raise ZooError(f"{path} is shorter than the target speech of talk {talk!r} in its log.")
     return tuple(
-        replace(piece, samples=wave[slice(*place)])
-        for piece, place in zip(pieces, places, strict=True)
+        replace(piece, samples=wave[slice(*span)])
+        for piece, span in zip(pieces, spans, strict=True)
     )
 
 

@@ -19,7 +19,7 @@ LINES = 2
 READING_SPEED = 21.0  # characters per second
 SPAN: Seconds = 3.0  # a cue has no word that was emitted this much after its first word
 LEAST: Seconds = 1.0  # a cue that would be shown for a shorter time joins the one before it
-LONGEST: Seconds = 7.0  # of a cue that others join
+LONGEST: Seconds = 7.0  # longest duration of a cue that others join
 LINGER: Seconds = 3.0  # a cue stays so long after it could be read, if no other cue follows
 SENTENCE_ENDS = tuple(".!?…。！？")
 CLOSING = "\"'”’»)]」』）】"  # may follow the mark that ends a sentence
@@ -86,8 +86,8 @@ def cues(instance: Instance) -> list[Cue]:
     groups = _joined(list(_grouped(timed_words(instance))))
     moments = [group[0].at for group in groups]
     starts: list[Seconds] = []
-    for at, places in groupby(range(len(groups)), key=lambda place: moments[place]):
-        same = list(places)
+    for at, indices in groupby(range(len(groups)), key=lambda index: moments[index]):
+        same = list(indices)
         following = next((moment for moment in moments[same[-1] :] if moment > at), None)
         starts += _one_after_the_other([_reading_time(groups[p]) for p in same], at, following)
 
@@ -108,7 +108,8 @@ def timed_words(instance: Instance) -> list[TimedWord]:
     In a language without spaces a word is a character with the punctuation marks that follow it, or
     a run of Latin letters. A word that is wider than a line is divided.
     """
-    times = accumulate(instance.elapsed or instance.delays, max)  # no word before an earlier one
+    # So that no word is shown before an earlier word.
+    times = accumulate(instance.elapsed or instance.delays, max)
     words: list[TimedWord] = []
     position = 0
     for unit, at in zip(instance.units, times, strict=True):
@@ -205,7 +206,7 @@ def _lines(words: Sequence[TimedWord]) -> tuple[tuple[TimedWord, ...], ...]:
     """Divide the words of a cue into one line, or into two lines of about equal width."""
     if len(_filled(words)) == 1:
         return (tuple(words),)
-    choices = [(tuple(words[:place]), tuple(words[place:])) for place in range(1, len(words))]
+    choices = [(tuple(words[:index]), tuple(words[index:])) for index in range(1, len(words))]
     return min(choices, key=lambda lines: max(width(_text(line)) for line in lines))
 
 
@@ -265,8 +266,8 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _time(seconds: Seconds, mark: str) -> str:
+def _time(seconds: Seconds, separator: str) -> str:
     """Return a time such as 00:01:02,345 with a mark before the milliseconds."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     minutes, second = divmod(whole, 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}{mark}{milliseconds:03d}"
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}{separator}{milliseconds:03d}"

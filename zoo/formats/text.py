@@ -37,11 +37,11 @@ def read_text(path: Path) -> str:
         raise ZooError(f"There is no file {path}.")
     content = path.read_bytes()
     try:
-        text = content.decode("utf-8-sig")  # a mark of the byte order is no text
+        text = content.decode("utf-8-sig")  # "utf-8-sig" removes a byte-order mark
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise ZooError(f"{path} is not a text file in UTF-8 (line {line}).") from error
-    if "\0" in text:  # ASCII in UTF-16
+    if "\0" in text:  # ASCII text in UTF-16 has this character
         line = text[: text.index("\0")].count("\n") + 1
         raise ZooError(f"{path} is not a text file in UTF-8 (line {line} has a zero byte).")
     return text.replace("\r\n", "\n").replace("\r", "\n")

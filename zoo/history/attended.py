@@ -49,7 +49,7 @@ class AttendedHistory(History, ABC):
         {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
     )
 
-    # A selection that keeps at least one written token reads the rows of kept tokens only
+    # A selection that keeps at least one written token reads the rows of kept tokens only.
     reads_unwritten: bool = field(default=False, init=False)
 
     cut: CutMoment = "with_text"
@@ -124,8 +124,8 @@ class AttendedHistory(History, ABC):
         text attends to, but not beyond the first frame that the unwritten text attends to.
         """
         attended = hypothesis.attended_frames
-        kept = attended[first:] if self.rows == "hypothesis" else attended[first:num_written]
-        if kept.numel():
-            return int(kept.min())
+        kept_frames = attended[first:] if self.rows == "hypothesis" else attended[first:num_written]
+        if kept_frames.numel():
+            return int(kept_frames.min())
         unwritten: list[int] = attended[num_written:].tolist()
         return min([int(attended[:num_written].max()) + 1, *unwritten])

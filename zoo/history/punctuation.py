@@ -34,7 +34,8 @@ class Punctuation(AttendedHistory):
     def __post_init__(self) -> None:
         AttendedHistory.__post_init__(self)
         check_choice("keep of Punctuation", self.keep, get_args(Keep))
-        self.reads_unwritten |= self.keep == "after"  # which may keep no text
+        # "after" may keep no text; then unwritten tokens select the audio.
+        self.reads_unwritten |= self.keep == "after"
 
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Return the token after the last sentence end; see ``AttendedHistory``.

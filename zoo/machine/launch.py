@@ -111,9 +111,9 @@ def register_resolvers() -> None:
 
 
 def _run_folder(root: str, resume: object = None) -> str:
-    # a value of another type is refused later, with a sentence
+    # a value of another type is refused later, with an error that explains it
     if isinstance(resume, str) and (Path(resume) / "run.json").is_file():
-        check_links(Path(resume))  # before Hydra appends to the log in the folder
+        check_links(Path(resume))  # check links before Hydra appends to the log in the folder
         return resume
     return str(Path(root) / launch_name())
 
@@ -147,7 +147,7 @@ def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[N
 def terminable() -> Iterator[None]:
     """Turn SIGTERM (time limit of a scheduler, stop of a W&B agent) into ``SystemExit``."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # Python allows signal handlers in the main thread only
+        yield  # no handlers: Python allows them in the main thread only
         return
 
     def leave(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 # Elements of a packed weight: oneDNN prepares every new shape of a product, which takes longer than
 # the products of smaller weights save.
 LEAST_ELEMENTS = 2**18
-MOST_BYTES = 2 * 2**30  # of float32 weights of a network; a larger one has no packed copies
+MOST_BYTES = 2 * 2**30  # largest size of the float32 weights of a network that gets packed copies
 
 Product = Callable[[Tensor], Tensor]
 
@@ -37,7 +37,8 @@ def arrange_linear(module: nn.Module, *, packed: Collection[nn.Module] = ()) -> 
         packed: Layers whose weights are already part of a packed copy.
     """
     packs = fits(module)
-    copies: dict[int, PackedWeight] = {}  # by address: tied layers share a copy
+    # By the address of the weight, so that tied layers share a copy.
+    copies: dict[int, PackedWeight] = {}
     for layer in module.modules():
         if packs and isinstance(layer, Packable):
             layer.pack()
@@ -48,11 +49,11 @@ def arrange_linear(module: nn.Module, *, packed: Collection[nn.Module] = ()) -> 
             with torch.inference_mode(False), torch.no_grad():
                 weight.data = weight.data.T.contiguous().T
         if packs and type(layer) is nn.Linear and can_pack(weight):
-            place = weight.data_ptr()
-            if place not in copies:
-                copies[place] = PackedWeight(weight)
+            address = weight.data_ptr()
+            if address not in copies:
+                copies[address] = PackedWeight(weight)
             layer.__class__ = PackedLinear
-            cast("PackedLinear", layer).packed = copies[place]
+            cast("PackedLinear", layer).packed = copies[address]
 
 
 def _stored_by_row(weight: Tensor) -> bool:
@@ -93,7 +94,7 @@ def state_of(weight: Tensor) -> tuple[Any, ...]:
     """Identify the values of a weight: a change in place or a move gives another state."""
     try:
         version = weight._version
-    except RuntimeError:  # a weight that was made in inference mode has no version
+    except RuntimeError:  # weights that were created in inference mode have no version
         version = None
     return weight.data_ptr(), version, weight.dtype, weight.device
 
@@ -104,12 +105,12 @@ def weight_state(network: nn.Module) -> list[tuple[Any, ...]]:
     ``parameters()`` composes the name of every weight, which takes longer than a small decoding
     step.
     """
-    found, modules = [], [network]
+    states, modules = [], [network]
     while modules:
         module = modules.pop()
-        found += [state_of(weight) for weight in module._parameters.values() if weight is not None]
+        states += [state_of(weight) for weight in module._parameters.values() if weight is not None]
         modules += [child for child in module._modules.values() if child is not None]
-    return found
+    return states
 
 
 class PackedWeight:
@@ -210,9 +211,9 @@ def join_linear(linears: Sequence[nn.Module]) -> Product:
 def side_by_side(weights: Sequence[Tensor]) -> bool:
     """Move weights of equal width next to each other in memory, without a second copy.
 
-    The parameters stay what they are: they become views of one block, which is stored by row or by
-    column as they are. Weights that are themselves parts of a larger block belong
-    to a training strategy and are not moved.
+    The parameters remain the same objects; their data become views of one block. It is stored by
+    row if the weights are, otherwise by column. A weight that is already a view of a larger block
+    belongs to a training strategy and is not moved.
 
     Returns:
         Whether the weights are one block now.
@@ -232,9 +233,9 @@ def side_by_side(weights: Sequence[Tensor]) -> bool:
             block = torch.cat([weight.data for weight in weights])
         else:
             block = torch.cat([weight.data.T for weight in weights], dim=1).T
-        parts = block.split([len(weight) for weight in weights])
-        for weight, part in zip(weights, parts, strict=True):
-            weight.data = part
+        views = block.split([len(weight) for weight in weights])
+        for weight, view in zip(weights, views, strict=True):
+            weight.data = view
     return True
 
 
@@ -244,11 +245,11 @@ def _is_one_block(weights: Sequence[Tensor]) -> bool:
     rows = sum(len(weight) for weight in weights)
     if first.stride() not in ((first.shape[1], 1), (1, rows)):
         return False
-    block, place = first.untyped_storage().data_ptr(), first.storage_offset()
+    block, offset = first.untyped_storage().data_ptr(), first.storage_offset()
     for weight in weights:
         if weight.untyped_storage().data_ptr() != block or weight.stride() != first.stride():
             return False
-        if weight.storage_offset() != place:
+        if weight.storage_offset() != offset:
             return False
-        place += len(weight) * weight.stride(0)
+        offset += len(weight) * weight.stride(0)
     return True

@@ -39,19 +39,22 @@ class AlignAtt(AttentionGuided):
         AttentionGuided.__post_init__(self)
         check_numbers("AlignAtt", least=1, frames=self.frames, rewind=self.rewind)
 
-    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
+    def attends_to_newest(self, attention: Tensor, frames: Tensor) -> Tensor:
         """Mark tokens aligned to one of the last ``frames`` frames."""
         padding = torch.arange(attention.shape[1], device=attention.device) >= frames[:, None]
         attended = attention.masked_fill(padding, -torch.inf).argmax(dim=1)
         return attended >= frames - self.frames
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Mark late tokens, or all tokens if one before the first late token jumps back."""
+        """Mark tokens that attend to the newest frames; see ``AttentionGuided.unstable``.
+
+        If a token before the first marked one jumps back (``rewind``), all tokens are marked.
+        """
         unstable = super().unstable(hypothesis)
         if self.rewind is not None:
             attended = hypothesis.attended_frames
-            late = unstable.nonzero()
-            stable = int(late[0]) if late.numel() else len(unstable)
+            marked = unstable.nonzero()
+            stable = int(marked[0]) if marked.numel() else len(unstable)
             begin = max(hypothesis.prefix_length - 1, 0)
             steps = attended[begin : hypothesis.prefix_length + stable].diff()
             unstable |= torch.any(steps < -self.rewind)

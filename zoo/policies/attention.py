@@ -42,7 +42,7 @@ class AttentionGuided(Policy):
         check_choice(f"last_word of {type(self).__name__}", self.last_word, get_args(LastWord))
 
     @abstractmethod
-    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
+    def attends_to_newest(self, attention: Tensor, frames: Tensor) -> Tensor:
         """Mark the tokens that depend on the newest source frames.
 
         Args:
@@ -56,15 +56,17 @@ class AttentionGuided(Policy):
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """Return (new,) bool, True for each new token that must not be written."""
         attention = hypothesis.require_alignment()[hypothesis.prefix_length :]
-        return self.late(attention, torch.full((len(attention),), hypothesis.num_frames))
+        return self.attends_to_newest(
+            attention, torch.full((len(attention),), hypothesis.num_frames)
+        )
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
-        """Request one translation, up to its first late token, and write its stable words."""
+        """Request one translation, up to its first unstable token, and write the words before."""
         if session.must_flush and self.flush:
             hypothesis = yield Request()
             return Decision(write=hypothesis.num_new_tokens)
 
-        hypothesis = yield Request(late=self.late)
+        hypothesis = yield Request(stop_at=self.attends_to_newest)
 
         unstable = self.unstable(hypothesis)
         stable = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.num_new_tokens

@@ -41,7 +41,7 @@ class EDAtt(AttentionGuided):
         check_numbers("EDAtt", above=0, alpha=self.alpha)
         check_numbers("EDAtt", least=1, last_frames=self.last_frames)
 
-    def late(self, attention: Tensor, frames: Tensor) -> Tensor:
+    def attends_to_newest(self, attention: Tensor, frames: Tensor) -> Tensor:
         """Mark tokens whose attention on the last frames sums to ``alpha`` or more."""
         frame = torch.arange(attention.shape[1], device=attention.device)
         end = frames[:, None]

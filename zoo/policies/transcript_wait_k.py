@@ -56,7 +56,7 @@ class Transcript:
 
 
 @dataclass(slots=True)
-class Segment:
+class SegmentState:
     """State since the last truncation.
 
     Attributes:
@@ -121,12 +121,12 @@ class TranscriptWaitK(Policy):
                 "condition."
             )
         if not self.truncate:
-            # The binding reads the needs of the instance.
+            # The needs depend on the options; ``bind`` reads those of the instance.
             self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]
 
-    def open(self) -> Segment:
+    def open(self) -> SegmentState:
         """Return an empty segment."""
-        return Segment()
+        return SegmentState()
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the longest segment, which is truncated after the chunk that exceeds the limit."""
@@ -134,7 +134,7 @@ class TranscriptWaitK(Policy):
             return outline.duration
         return round(self.max_seconds * SAMPLE_RATE) + outline.chunk
 
-    def decide(self, session: Session, state: Segment) -> DecisionGenerator:
+    def decide(self, session: Session, state: SegmentState) -> DecisionGenerator:
         """Transcribe, then truncate or translate.
 
         After a truncation the system repeats the decision for the remaining audio.
@@ -149,7 +149,9 @@ class TranscriptWaitK(Policy):
             return Decision(write=hypothesis.num_new_tokens if hypothesis else 0)
         return (yield from self._translate_allowed_words(session, state))
 
-    def _transcribe(self, session: Session, state: Segment) -> Generator[Request, Hypothesis, None]:
+    def _transcribe(
+        self, session: Session, state: SegmentState
+    ) -> Generator[Request, Hypothesis, None]:
         """Append the transcript x(n) of the visible audio (equation 4).
 
         Transcripts of audio whose beginning has since been dropped are invalid. After a truncation
@@ -186,15 +188,15 @@ class TranscriptWaitK(Policy):
         too_long = session.frames_to_seconds(session.visible_frames) > self.max_seconds
         texts = [transcript.text for transcript in transcripts]
         if self.convention == "released":
-            found = None if too_long else released_truncation(texts)
+            truncation = None if too_long else released_truncation(texts)
         else:
             detector = SentenceDetector(session.source_language, self.abbreviations)
-            found = paper_truncation(texts, detector, relaxed=self.relaxed)
-        if found is None and too_long:
+            truncation = paper_truncation(texts, detector, relaxed=self.relaxed)
+        if truncation is None and too_long:
             return Truncation(chunk=-1, transcript=-1, reason="max_seconds")
-        return found
+        return truncation
 
-    def _translate_allowed_words(self, session: Session, state: Segment) -> DecisionGenerator:
+    def _translate_allowed_words(self, session: Session, state: SegmentState) -> DecisionGenerator:
         """Write as many words as the transcript allows (equations 6 and 7)."""
         transcript = state.transcripts[-1]
         dropped = state.word_starts.numel() - session.prefix_ids.numel()

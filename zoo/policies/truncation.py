@@ -63,8 +63,8 @@ class SentenceDetector:
 
     def ends(self, text: str) -> list[int]:
         """Return the position after each sentence of ``text``."""
-        marks = self._marks.finditer(text)
-        return [mark.end() for mark in marks if not self._is_within_sentence(text, mark)]
+        matches = self._marks.finditer(text)
+        return [match.end() for match in matches if not self._is_within_sentence(text, match)]
 
     def is_complete(self, text: str) -> bool:
         """Return whether ``text`` has words and its last sentence has ended."""
@@ -92,16 +92,16 @@ class SentenceDetector:
             and not self.is_complete(newer)
         )
 
-    def _is_within_sentence(self, text: str, mark: re.Match[str]) -> bool:
-        """Return whether a mark is a full stop that does not end a sentence."""
-        if mark[0] != ".":
+    def _is_within_sentence(self, text: str, match: re.Match[str]) -> bool:
+        """Return whether a punctuation mark is a full stop that does not end a sentence."""
+        if match[0] != ".":
             return False
-        following = text[mark.end() : mark.end() + 1]
+        following = text[match.end() : match.end() + 1]
         if following.isalnum() and following < CJK:
             return True
 
-        match = LAST_WORD.search(text[: mark.start()])
-        word = match[0] if match else ""
+        last_word = LAST_WORD.search(text[: match.start()])
+        word = last_word[0] if last_word else ""
         is_initial = len(word) == 1 and word.isupper() and word != "I"
         is_ordinal = self._has_ordinal_dots and ORDINAL.fullmatch(word) is not None
         return (
@@ -171,13 +171,13 @@ def released_truncation(texts: Sequence[str]) -> Truncation | None:
     first, second, third = (texts[index].lower() for index in queue)
     silent = is_silence([first, second, third])
     if silent or _another_begins(first, second):
-        kept = 1
+        num_kept = 1
     elif _another_begins(second, third):
-        kept = 2
+        num_kept = 2
     else:
         return None
     reason: Reason = "silence" if silent else "sentence"
-    return Truncation(chunk=-1 - kept, transcript=queue[-1 - kept], reason=reason)
+    return Truncation(chunk=-1 - num_kept, transcript=queue[-1 - num_kept], reason=reason)
 
 
 def _another_begins(older: str, newer: str) -> bool:
@@ -187,5 +187,5 @@ def _another_begins(older: str, newer: str) -> bool:
 
 def _goes_on(text: str) -> bool:
     """Return whether text follows the first mark; the released code knows no abbreviations."""
-    mark = RELEASED_MARK.search(text)
-    return mark is not None and re.sub(r"[ .?!;:]", "", text[mark.end() :]) != ""
+    match = RELEASED_MARK.search(text)
+    return match is not None and re.sub(r"[ .?!;:]", "", text[match.end() :]) != ""

@@ -67,7 +67,7 @@ class WaitK(Policy):
         check_numbers("WaitK", least=1, k=self.k, words_per_chunk=self.words_per_chunk)
         check_choice("count of WaitK", self.count, get_args(Count))
         if self.count == "words":
-            # The binding reads the needs of the instance.
+            # The needs depend on the options; ``bind`` reads those of the instance.
             self.needs = WaitK.needs | {Capability.TRANSCRIPT}  # type: ignore[misc]
 
     def open(self) -> Progress:

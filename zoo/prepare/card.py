@@ -21,9 +21,9 @@ from zoo.report.sounds import excerpt
 from zoo.talks import Segment
 from zoo.types import Seconds
 
-SAMPLES = 6  # segments that trainings use
-LONGEST: Seconds = 30.0  # of the audio of a sample
-WIDTH, HEIGHT = 300, 90  # of a plot, in units of its SVG
+SAMPLES = 6  # number of sample segments, of those that trainings use
+LONGEST: Seconds = 30.0  # longest audio of a sample
+WIDTH, HEIGHT = 300, 90  # size of a plot in units of its SVG
 
 
 def write_card(
@@ -44,8 +44,8 @@ def write_card(
     Raises:
         ZooError: audio cannot be read.
     """
-    found = statistics(split, items, steps)
-    text = json.dumps(found, indent=1, ensure_ascii=False)
+    stats = statistics(split, items, steps)
+    text = json.dumps(stats, indent=1, ensure_ascii=False)
     write_text(folder / f"{split}.card.json", f"{text}\n")
 
     assets = files("zoo.prepare") / "assets"
@@ -53,42 +53,42 @@ def write_card(
     page = Template((assets / "card.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"{folder.resolve().name}, {split}"),
         style=style + (assets / "card.css").read_text(encoding="utf-8"),
-        lede=escape(_lede(found)),
-        numbers="\n".join(_numbers(found)),
-        plots="\n".join(map(_plot, found["quantities"])),
-        reasons=_reasons(found, items),
+        lede=escape(_lede(stats)),
+        numbers="\n".join(_numbers(stats)),
+        plots="\n".join(map(_plot, stats["quantities"])),
+        reasons=_reasons(stats, items),
         samples="\n".join(_samples(items)) or '<p class="empty">No segment has a trajectory.</p>',
         facts="\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()),
     )
     write_text(folder / f"{split}.card.html", page)
-    return found
+    return stats
 
 
-def _lede(found: Mapping[str, Any]) -> str:
+def _lede(stats: Mapping[str, Any]) -> str:
     """Return what the split is, in one sentence."""
-    source = language(found["source_language"]).name
-    *others, last = [language(code).name for code in found["target_languages"]] or [""]
+    source = language(stats["source_language"]).name
+    *others, last = [language(code).name for code in stats["target_languages"]] or [""]
     targets = f"{', '.join(others)} and {last}" if others else last
     into = f" with translations into {targets}" if targets else ""
     return (
-        f"{found['usable_segments']} of {found['segments']} segments of {found['talks']} talks in "
+        f"{stats['usable_segments']} of {stats['segments']} segments of {stats['talks']} talks in "
         f"{source}{into} can be used by trainings."
     )
 
 
-def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
+def _numbers(stats: Mapping[str, Any]) -> Iterator[str]:
     """Yield the headline numbers."""
     numbers = {
-        "hours of talks": f"{found['hours']:.2f}",
-        "hours of usable segments": f"{found['usable_hours']:.2f}",
+        "hours of talks": f"{stats['hours']:.2f}",
+        "hours of usable segments": f"{stats['usable_hours']:.2f}",
     }
-    for one in found["quantities"]:
+    for one in stats["quantities"]:
         if one["name"].startswith(LAG):
             code = one["name"].removeprefix(LAG)
-            direction = f"{found['source_language']}-{code}"
+            direction = f"{stats['source_language']}-{code}"
             numbers[f"LAAL of the trajectories {direction}"] = f"{1000 * one['mean']:.0f} ms"
-    if found["left_out_talks"]:
-        numbers["talks left out"] = str(len(found["left_out_talks"]))
+    if stats["left_out_talks"]:
+        numbers["talks left out"] = str(len(stats["left_out_talks"]))
     for name, value in numbers.items():
         yield f"<li><b>{escape(value)}</b><span>{escape(name)}</span></li>"
 
@@ -99,11 +99,11 @@ def _plot(one: Mapping[str, Any]) -> str:
     step = WIDTH / BINS
     end = one["start"] + BINS * one["width"]
     bars = "".join(
-        f'<rect x="{place * step + 0.5:.1f}" y="{HEIGHT - HEIGHT * count / top:.1f}" '
+        f'<rect x="{index * step + 0.5:.1f}" y="{HEIGHT - HEIGHT * count / top:.1f}" '
         f'width="{step - 1:.1f}" height="{HEIGHT * count / top:.1f}">'
-        f"<title>{one['start'] + place * one['width']:.2f} to "
-        f"{one['start'] + (place + 1) * one['width']:.2f}: {count}</title></rect>"
-        for place, count in enumerate(one["counts"])
+        f"<title>{one['start'] + index * one['width']:.2f} to "
+        f"{one['start'] + (index + 1) * one['width']:.2f}: {count}</title></rect>"
+        for index, count in enumerate(one["counts"])
         if count
     )
     name, unit = escape(one["name"]), escape(one["unit"])
@@ -118,16 +118,16 @@ def _plot(one: Mapping[str, Any]) -> str:
     )
 
 
-def _reasons(found: Mapping[str, Any], items: Sequence[Item]) -> str:
+def _reasons(stats: Mapping[str, Any], items: Sequence[Item]) -> str:
     """Return the tables of reasons, with an example of each, and of talks that are left out."""
-    if not found["reasons"] and not found["left_out_talks"]:
+    if not stats["reasons"] and not stats["left_out_talks"]:
         return '<p class="empty">All segments can be used.</p>'
     rows = [
         f'<tr><td>{escape(reason)}</td><td class="number">{one["segments"]}</td>'
         f'<td class="number">{one["minutes"]:.1f}</td>'
-        f'<td class="number">{100 * one["segments"] / found["segments"]:.1f} %</td>'
+        f'<td class="number">{100 * one["segments"] / stats["segments"]:.1f} %</td>'
         f"<td>{_example(items, reason)}</td></tr>"
-        for reason, one in found["reasons"].items()
+        for reason, one in stats["reasons"].items()
     ]
     table = (
         '<div class="scroll"><table class="list"><tr><th>reason</th>'
@@ -137,7 +137,7 @@ def _reasons(found: Mapping[str, Any], items: Sequence[Item]) -> str:
     )
     talks = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(problem)}</td></tr>"
-        for name, problem in found["left_out_talks"].items()
+        for name, problem in stats["left_out_talks"].items()
     )
     left_out = f'<h3>Talks that are left out</h3><table class="list">{talks}</table>'
     return (table if rows else "") + (left_out if talks else "")
@@ -145,13 +145,13 @@ def _reasons(found: Mapping[str, Any], items: Sequence[Item]) -> str:
 
 def _example(items: Sequence[Item], reason: str) -> str:
     """Return the first segment with a reason."""
-    item, place = next(
-        (item, place)
+    item, index = next(
+        (item, index)
         for item in items
-        for place, note in enumerate(item.notes)
+        for index, note in enumerate(item.notes)
         if note.reason == reason
     )
-    segment, detail = item.talk.segments[place], item.notes[place].detail
+    segment, detail = item.talk.segments[index], item.notes[index].detail
     texts = [segment.source, *(target.text for target in segment.targets.values())]
     lines = "<br>".join(escape(text) for text in texts)
     return (
@@ -170,28 +170,31 @@ def _player(item: Item, segment: Segment) -> str:
 
 def _samples(items: Sequence[Item]) -> Iterator[str]:
     """Yield segments of talks in equal distances, each with its trajectories."""
-    places = [
-        (item, place)
+    candidates = [
+        (item, index)
         for item in items
-        for place, segment in enumerate(item.talk.segments)
-        if item.usable[place] and is_aligned(segment) and segment.duration <= LONGEST
+        for index, segment in enumerate(item.talk.segments)
+        if item.usable[index] and is_aligned(segment) and segment.duration <= LONGEST
     ]
-    chosen = [places[round(i * len(places) / SAMPLES)] for i in range(min(SAMPLES, len(places)))]
-    for item, place in chosen:
-        segment = item.talk.segments[place]
+    chosen = [
+        candidates[round(i * len(candidates) / SAMPLES)]
+        for i in range(min(SAMPLES, len(candidates)))
+    ]
+    for item, index in chosen:
+        segment = item.talk.segments[index]
         scores = ", ".join(
-            f"{name} {value:.2f}" for name, value in item.notes[place].scores.items()
+            f"{name} {value:.2f}" for name, value in item.notes[index].scores.items()
         )
         yield (
             f'<div class="sample">{_player(item, segment)}'
-            f'<div class="scroll"><table class="list">{"".join(_turns(item, place))}</table></div>'
+            f'<div class="scroll"><table class="list">{"".join(_turns(item, index))}</table></div>'
             f"<p>{escape(item.talk.name)}, {segment.offset:.1f} s; {escape(scores)}</p></div>"
         )
 
 
-def _turns(item: Item, place: int) -> Iterator[str]:
+def _turns(item: Item, index: int) -> Iterator[str]:
     """Yield the rows of a table: time, source words and the words that are written."""
-    sentence = sentences([item.talk])[place]
+    sentence = sentences([item.talk])[index]
     [segment] = sentence.segments
     chunks = math.ceil(sentence.duration / CHUNK)
     targets = {

@@ -11,7 +11,7 @@ from zoo.disk.parsing import parse_json
 from zoo.talks import Segment, Talk, Word
 from zoo.types import Seconds
 
-DIGITS = 6  # of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
+DIGITS = 6  # digits of times in seconds; a sample of 16 kHz lasts 62.5 microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Item:
     def with_segments(
         self, segments: Mapping[int, Segment], notes: Mapping[int, Notes] | None = None
     ) -> "Item":
-        """Return the item with other segments and notes at some places."""
+        """Return the item with other segments and notes at some indices."""
         changed = tuple(
-            segments.get(place, segment) for place, segment in enumerate(self.talk.segments)
+            segments.get(index, segment) for index, segment in enumerate(self.talk.segments)
         )
-        found = tuple((notes or {}).get(place, note) for place, note in enumerate(self.notes))
-        return replace(self, talk=replace(self.talk, segments=changed), notes=found)
+        new_notes = tuple((notes or {}).get(index, note) for index, note in enumerate(self.notes))
+        return replace(self, talk=replace(self.talk, segments=changed), notes=new_notes)
 
     def finished(self) -> Talk:
         """Return the talk with rounded times; segments with a reason are not usable."""

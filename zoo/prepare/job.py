@@ -26,17 +26,17 @@ from zoo.machine.cores import check_machine
 from zoo.prepare.card import write_card
 from zoo.prepare.items import Item
 from zoo.prepare.output import write_split
-from zoo.prepare.pipeline import Pipeline, Stage
+from zoo.prepare.pipeline import Pipeline, PipelineStage
 from zoo.prepare.settings import PrepareSettings, check_steps
-from zoo.prepare.steps.alignment import Alignment
-from zoo.prepare.steps.audio import Audio
+from zoo.prepare.steps.alignment import AlignmentStep
+from zoo.prepare.steps.audio import AudioStep
 from zoo.prepare.steps.base import Step
-from zoo.prepare.steps.estimation import Estimation
-from zoo.prepare.steps.filters import Filtering
-from zoo.prepare.steps.prefixes import Prefixes
-from zoo.prepare.steps.recognition import Recognition
-from zoo.prepare.steps.trajectories import Trajectories
-from zoo.prepare.steps.words import Words
+from zoo.prepare.steps.estimation import EstimationStep
+from zoo.prepare.steps.filters import FiltersStep
+from zoo.prepare.steps.prefixes import PrefixesStep
+from zoo.prepare.steps.recognition import RecognitionStep
+from zoo.prepare.steps.trajectories import TrajectoriesStep
+from zoo.prepare.steps.words import WordsStep
 from zoo.prepare.store import WORK, Store, parts_of, states_of
 from zoo.talks import Talk, of_one_name
 from zoo.tracking import media
@@ -82,7 +82,7 @@ def write_splits(
     cfg: Config,
     settings: PrepareSettings,
     talks: Mapping[str, Sequence[Talk]],
-    stages: Mapping[str, Sequence[Stage]],
+    stages: Mapping[str, Sequence[PipelineStage]],
     folder: Path,
 ) -> None:
     """Prepare splits, write their manifests and cards, and log them to W&B if it is enabled.
@@ -99,8 +99,8 @@ def write_splits(
     """
     device = machine(cfg)
     cards: dict[str, dict[str, Any]] = {}
-    for split, found in talks.items():
-        items = prepare_split(split, found, stages[split], settings, folder, device)
+    for split, split_talks in talks.items():
+        items = prepare_split(split, split_talks, stages[split], settings, folder, device)
         if items is None:
             continue
         print(f"{folder / f'{split}.jsonl'}: {summary(items)}")
@@ -114,11 +114,11 @@ def write_splits(
 
 def facts_of(cfg: Config) -> dict[str, str]:
     """Return the parts of a configuration on which the result depends, by name."""
-    parts = {"words": "word_times", "alignment": "word_alignment", "recognition": "recogniser"}
-    names = ("data", *(parts.get(step, step) for step in cfg.steps))
+    groups = {"words": "word_times", "alignment": "word_alignment", "recognition": "recogniser"}
+    names = ("data", *(groups.get(step, step) for step in cfg.steps))
     return {
         name.replace("_", " "): ", ".join(
-            f"{key.strip('_')}={value}" for key, value in _part(cfg, cfg[name]).items()
+            f"{key.strip('_')}={value}" for key, value in _group_values(cfg, cfg[name]).items()
         )
         for name in names
         if name in cfg
@@ -136,18 +136,18 @@ def log_cards(cfg: Config, folder: Path, cards: Mapping[str, Mapping[str, Any]])
     run = open_run(run_folder(), kind="prepare", multirun=is_multirun())
     config = {**plain(cfg), "version": __version__}
     with Tracker(run, config=config, overrides=overrides(), settings=build(cfg.logger)) as tracker:
-        for split, found in cards.items():
+        for split, statistics in cards.items():
             page = folder / f"{split}.card.html"
             tracker.log_dataset(
                 f"{folder.resolve().name}-{split}",
                 [folder / f"{split}.{end}" for end in ("jsonl", "segments.tsv", "card.json")]
                 + [page],
-                metadata={key: value for key, value in found.items() if key != "quantities"},
+                metadata={key: value for key, value in statistics.items() if key != "quantities"},
             )
             tracker.log_media(f"{split}/card", partial(media.page, page))
 
 
-def stages_of(cfg: Config, audio_folder: Path) -> list[Stage]:
+def stages_of(cfg: Config, audio_folder: Path) -> list[PipelineStage]:
     """Return the chosen steps in their order, without weights.
 
     Args:
@@ -155,30 +155,32 @@ def stages_of(cfg: Config, audio_folder: Path) -> list[Stage]:
         audio_folder: folder of copies of the audio of a split.
     """
     makers: dict[str, tuple[Any, Any]] = {
-        "audio": (cfg.audio, lambda settings: Audio(settings, audio_folder)),
-        "words": (cfg.word_times, Words),
-        "prefixes": (cfg.prefixes, Prefixes),
-        "alignment": (cfg.word_alignment, Alignment),
-        "trajectories": (None, lambda _: Trajectories()),
-        "recognition": (cfg.recogniser, Recognition),
-        "estimation": (cfg.estimation, Estimation),
-        "filters": (cfg.filters, Filtering),
+        "audio": (cfg.audio, lambda settings: AudioStep(settings, audio_folder)),
+        "words": (cfg.word_times, WordsStep),
+        "prefixes": (cfg.prefixes, PrefixesStep),
+        "alignment": (cfg.word_alignment, AlignmentStep),
+        "trajectories": (None, lambda _: TrajectoriesStep()),
+        "recognition": (cfg.recogniser, RecognitionStep),
+        "estimation": (cfg.estimation, EstimationStep),
+        "filters": (cfg.filters, FiltersStep),
     }
-    found = []
+    stages = []
     for name, (node, make) in makers.items():
         if name in cfg.steps:
             step: Step = make(None if node is None else build(node))
             refuses = name == "audio" and cfg.audio.damaged == "refuse"
-            part = {} if node is None else _part(cfg, node)
+            options = {} if node is None else _group_values(cfg, node)
             # without files, keys are those of earlier versions
-            states = states_of({key: value for key, value in part.items() if key != "_target_"})
-            found.append(Stage(step, {**part, "_files_": states} if states else part, refuses))
-    if not found:
+            states = states_of({key: value for key, value in options.items() if key != "_target_"})
+            stages.append(
+                PipelineStage(step, {**options, "_files_": states} if states else options, refuses)
+            )
+    if not stages:
         raise ZooError(f"A card needs another step: {', '.join(makers)}.")
-    return found
+    return stages
 
 
-def _part(cfg: Config, node: Config) -> Mapping[str, Any]:
+def _group_values(cfg: Config, node: Config) -> Mapping[str, Any]:
     """Return the values of a part of the configuration."""
     values: Mapping[str, Any] = plain(cfg)[str(node._key())]
     return values
@@ -197,8 +199,8 @@ def check_split(talks: Sequence[Talk], split: str, targets: Sequence[str] | None
     """
     if not talks:
         raise ZooError(f"The split {split!r} has no talks.")
-    if found := of_one_name(talks):
-        raise ZooError(f"Two talks of the split {split!r} have the name {found[0].name!r}.")
+    if same_name := of_one_name(talks):
+        raise ZooError(f"Two talks of the split {split!r} have the name {same_name[0].name!r}.")
     return list(talks) if targets is None else [_into(talk, targets) for talk in talks]
 
 
@@ -219,7 +221,7 @@ def _into(talk: Talk, targets: Sequence[str]) -> Talk:
 def prepare_split(
     split: str,
     talks: Sequence[Talk],
-    stages: Sequence[Stage],
+    stages: Sequence[PipelineStage],
     settings: PrepareSettings,
     folder: Path,
     device: "torch.device | None",

@@ -31,16 +31,16 @@ def write_split(
     Raises:
         ZooError: no talk is left, or audio that a step has written is no longer there.
     """
-    kept = list(items)
-    if not any(not item.problem for item in kept):
+    prepared = list(items)
+    if not any(not item.problem for item in prepared):
         raise ZooError(f"No talk of the split {split!r} can be used, so nothing is written.")
     with (
         atomic_file(folder / f"{split}.segments.tsv") as table,
         table.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.write("\t".join(COLUMNS) + "\n")
-        file.writelines(row for item in kept for row in _rows(item))
-    talks = [_with_audio(item).finished() for item in kept if not item.problem]
+        file.writelines(row for item in prepared for row in _rows(item))
+    talks = [_with_audio(item).finished() for item in prepared if not item.problem]
     if tar_megabytes is not None:
         talks = with_shards(talks, folder, split, tar_megabytes)
     with (
@@ -48,7 +48,7 @@ def write_split(
         lines.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.writelines(f"{manifest.encode(talk, folder=folder)}\n" for talk in talks)
-    return kept
+    return prepared
 
 
 def _with_audio(item: Item) -> Item:

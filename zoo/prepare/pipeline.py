@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """A step with the settings on which its results depend.
 
     Attributes:
@@ -38,7 +38,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StageTask:
     """The work of one step on one part.
 
     Attributes:
@@ -81,7 +81,7 @@ class Pipeline:
     def __init__(
         self,
         store: Store,
-        stages: Sequence[Stage],
+        stages: Sequence[PipelineStage],
         parts: Sequence[Sequence[Talk]],
         *,
         workers: int = 1,
@@ -94,7 +94,7 @@ class Pipeline:
         self.workers = workers
         self.device = device
         self.title = title
-        self._sources: dict[int, str] = {}  # keys of the talks of parts
+        self._sources: dict[int, str] = {}  # key of the talks of each part
 
     def run(self, shard: int = 0, shards: int = 1) -> None:
         """Do the work of one shard.
@@ -110,13 +110,13 @@ class Pipeline:
         """
         with ExitStack() as stack:
             pool = stack.enter_context(self._processes()) if self.workers > 1 else None
-            for place in range(self._separable() if shards > 1 else len(self.stages)):
-                if self.stages[place].step.whole_corpus:
-                    self._together(place)
+            for stage_index in range(self._separable() if shards > 1 else len(self.stages)):
+                if self.stages[stage_index].step.whole_corpus:
+                    self._together(stage_index)
                 else:
-                    self._each(place, range(shard, len(self.parts), shards), pool)
-                if self.stages[place].refuses:
-                    self._refuse(place)
+                    self._each(stage_index, range(shard, len(self.parts), shards), pool)
+                if self.stages[stage_index].refuses:
+                    self._refuse(stage_index)
 
     @contextmanager
     def _processes(self) -> Iterator[ProcessPoolExecutor]:
@@ -141,16 +141,16 @@ class Pipeline:
         """Return the parts whose work of the shards is not complete."""
         everything = range(len(self.parts))
         stages = range(self._separable())
-        return {part for place in stages for part in self._pending(place, everything)}
+        return {part for stage_index in stages for part in self._pending(stage_index, everything)}
 
     def items(self) -> Iterator[Item]:
         """Yield all items after the last step."""
         for part in range(len(self.parts)):
             yield from self._task(len(self.stages), part).items()
 
-    def _refuse(self, place: int) -> None:
+    def _refuse(self, stage_index: int) -> None:
         """Log why talks cannot be used after a stage, and raise ZooError if there are any."""
-        name = self.stages[place].step.name
+        name = self.stages[stage_index].step.name
         heads = [self.store.head(name, part) for part in range(len(self.parts))]
         problems = [problem for head in heads if head for problem in head.problems]
         for problem in problems:
@@ -164,76 +164,78 @@ class Pipeline:
         whole = [stage.step.whole_corpus for stage in self.stages]
         return whole.index(True) if True in whole else len(whole)
 
-    def _task(self, place: int, part: int, key: str = "") -> Task:
+    def _task(self, stage_index: int, part: int, key: str = "") -> StageTask:
         """Return the work of a stage on a part; after the last stage, only its items are there."""
-        if place == 0:
-            return Task(self.store, part, key, None, self.parts[part])
-        return Task(self.store, part, key, self.stages[place - 1].step.name, ())
+        if stage_index == 0:
+            return StageTask(self.store, part, key, None, self.parts[part])
+        return StageTask(self.store, part, key, self.stages[stage_index - 1].step.name, ())
 
-    def _pending(self, place: int, parts: Sequence[int]) -> dict[int, str]:
+    def _pending(self, stage_index: int, parts: Sequence[int]) -> dict[int, str]:
         """Return the parts on which a stage has to work, with the keys of the work.
 
         A key is empty if the stage before has not worked on the part.
         """
-        keys = self._keys(place, parts)
-        heads = {part: self.store.head(self.stages[place].step.name, part) for part in parts}
+        keys = self._keys(stage_index, parts)
+        heads = {part: self.store.head(self.stages[stage_index].step.name, part) for part in parts}
         return {
             part: key
             for part, key in keys.items()
             if not key or (head := heads[part]) is None or head.key != key
         }
 
-    def _keys(self, place: int, parts: Sequence[int]) -> dict[int, str]:
+    def _keys(self, stage_index: int, parts: Sequence[int]) -> dict[int, str]:
         """Return the keys of a stage's work on parts; empty without the stage before."""
-        stage = self.stages[place]
+        stage = self.stages[stage_index]
         made = [stage.step.name, dict(stage.settings)]
         if not stage.step.whole_corpus:
-            sources = {part: self._source(place, part) for part in parts}
+            sources = {part: self._source(stage_index, part) for part in parts}
             return {part: source and hash_value([source, made]) for part, source in sources.items()}
-        received = [self._source(place, part) for part in range(len(self.parts))]
+        received = [self._source(stage_index, part) for part in range(len(self.parts))]
         whole = hash_value(received) if all(received) else ""
         return {part: whole and hash_value([whole, made, part]) for part in parts}
 
-    def _source(self, place: int, part: int) -> str:
+    def _source(self, stage_index: int, part: int) -> str:
         """Return a hash of what a stage receives; empty if it is not there."""
-        if place > 0:
-            head = self.store.head(self.stages[place - 1].step.name, part)
+        if stage_index > 0:
+            head = self.store.head(self.stages[stage_index - 1].step.name, part)
             return head.digest if head else ""
         if part not in self._sources:
             self._sources[part] = source_key(self.parts[part], self.store.folder)
         return self._sources[part]
 
-    def _each(self, place: int, parts: Sequence[int], pool: ProcessPoolExecutor | None) -> None:
+    def _each(
+        self, stage_index: int, parts: Sequence[int], pool: ProcessPoolExecutor | None
+    ) -> None:
         """Do the work of a stage, part by part, in worker processes or here."""
-        step = self.stages[place].step
-        pending = self._pending(place, parts)
-        tasks = [self._task(place, part, key) for part, key in pending.items()]
+        step = self.stages[stage_index].step
+        pending = self._pending(stage_index, parts)
+        tasks = [self._task(stage_index, part, key) for part, key in pending.items()]
         if not tasks:
             return
         if pool is None:
             work = self._alone(step, tasks)
         else:
-            futures = [pool.submit(_do, place, task) for task in tasks]
+            futures = [pool.submit(_do, stage_index, task) for task in tasks]
             work = (done.result() for done in as_completed(futures))
         for _ in show_progress(work, total=len(tasks), title=f"{self.title}: {step.name}"):
             pass
 
-    def _alone(self, step: Step, tasks: Sequence[Task]) -> Iterator[None]:
+    def _alone(self, step: Step, tasks: Sequence[StageTask]) -> Iterator[None]:
         """Do tasks in this process."""
         step.load(self.device)
         for task in tasks:
             task.done_by(step)
             yield
 
-    def _together(self, place: int) -> None:
+    def _together(self, stage_index: int) -> None:
         """Do the work of a stage that needs all talks."""
         everything = range(len(self.parts))
-        if not self._pending(place, everything):
+        if not self._pending(stage_index, everything):
             return
-        keys = self._keys(place, everything)
-        step = self.stages[place].step
+        keys = self._keys(stage_index, everything)
+        step = self.stages[stage_index].step
         step.load(self.device)
-        parts = [self._task(place, part).items() for part in everything]
+        parts = [self._task(stage_index, part).items() for part in everything]
         after = iter(_after(step, [item for part in parts for item in part]))
         for number, part in enumerate(
             show_progress(parts, total=len(parts), title=f"{self.title}: {step.name}")
@@ -244,13 +246,13 @@ class Pipeline:
 
 def _after(step: Step, items: Sequence[Item]) -> list[Item]:
     """Return items after a step, which gets those without a problem."""
-    found = iter(step([item for item in items if not item.problem]))
-    return [item if item.problem else next(found) for item in items]
+    results = iter(step([item for item in items if not item.problem]))
+    return [item if item.problem else next(results) for item in items]
 
 
-_steps: Sequence[Step] = ()  # of a worker process
+_steps: Sequence[Step] = ()  # steps of a worker process
 _device: "torch.device | None" = None
-_loaded: set[int] = set()  # places of the steps whose weights are there
+_loaded: set[int] = set()  # indices of the steps whose weights are loaded
 
 
 def _start(steps: Sequence[Step], device: "torch.device | None") -> None:
@@ -262,9 +264,9 @@ def _start(steps: Sequence[Step], device: "torch.device | None") -> None:
     _steps, _device = steps, device
 
 
-def _do(place: int, task: Task) -> None:
+def _do(stage_index: int, task: StageTask) -> None:
     """Do a task in a worker process."""
-    if place not in _loaded:
-        _steps[place].load(_device)
-        _loaded.add(place)
-    task.done_by(_steps[place])
+    if stage_index not in _loaded:
+        _steps[stage_index].load(_device)
+        _loaded.add(stage_index)
+    task.done_by(_steps[stage_index])

@@ -31,48 +31,48 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
         split: name of the split.
         megabytes: an archive ends with the talk with which it has this much audio.
     """
-    found: list[Talk] = []
+    named_talks: list[Talk] = []
     copies = (folder / "audio" / split).resolve()
-    for number, part in enumerate(_parts(talks, megabytes * MEGA)):
+    for number, group in enumerate(_groups(talks, megabytes * MEGA)):
         archive = folder / "audio" / f"{split}-{number:06d}{SUFFIX}"
         archive.parent.mkdir(parents=True, exist_ok=True)
-        named = [(talk, f"{_key(talk)}{talk.file.suffix}") for talk in part]
+        names = [(talk, f"{_key(talk)}{talk.file.suffix}") for talk in group]
         lines = [
-            manifest.encode(replace(talk, audio=Path(name)), folder=Path()) for talk, name in named
+            manifest.encode(replace(talk, audio=Path(name)), folder=Path()) for talk, name in names
         ]
-        copied = [talk.file for talk in part if talk.file.resolve().is_relative_to(copies)]
+        copied = [talk.file for talk in group if talk.file.resolve().is_relative_to(copies)]
         # A copy has the time of this preparation, on which the index must not depend.
         states = [
-            size_of(talk.file) if talk.file in copied else state_of(talk.file) for talk in part
+            size_of(talk.file) if talk.file in copied else state_of(talk.file) for talk in group
         ]
         content = hash_value([lines, states])
         if not _is_written(archive, content, copied):
-            index_path(archive).unlink(missing_ok=True)  # of the archive before
-            _write(archive, [talk.file for talk in part], [name for _, name in named], lines)
+            index_path(archive).unlink(missing_ok=True)  # the index of the previous archive
+            _write(archive, [talk.file for talk in group], [name for _, name in names], lines)
             write_text(index_path(archive), write_index(archive, content))
-        found += [replace(talk, audio=archive / name) for talk, name in named]
-    return found
+        named_talks += [replace(talk, audio=archive / name) for talk, name in names]
+    return named_talks
 
 
-def _parts(talks: Sequence[Talk], size: int) -> Iterator[list[Talk]]:
+def _groups(talks: Sequence[Talk], size: int) -> Iterator[list[Talk]]:
     """Yield consecutive talks whose audio files have ``size`` bytes or more together."""
-    part: list[Talk] = []
+    group: list[Talk] = []
     filled = 0
     for talk in talks:
-        part.append(talk)
+        group.append(talk)
         filled += size_of(talk.file)
         if filled >= size:
-            yield part
-            part, filled = [], 0
-    if part:
-        yield part
+            yield group
+            group, filled = [], 0
+    if group:
+        yield group
 
 
 def _key(talk: Talk) -> str:
     """Return the name of a talk without folders and dots, which end a key of WebDataset."""
     name = talk.name
-    for mark, code in (("%", "%25"), ("/", "%2F"), (".", "%2E")):
-        name = name.replace(mark, code)
+    for character, code in (("%", "%25"), ("/", "%2F"), (".", "%2E")):
+        name = name.replace(character, code)
     return name
 
 

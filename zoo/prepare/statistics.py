@@ -16,10 +16,11 @@ from zoo.prepare.steps.words import SCORE
 from zoo.talks import Segment, Talk
 from zoo.types import Seconds
 
-BINS = 24  # of a histogram
-BULK = 0.99  # share of the values in the bins, except for the last one, which also has the others
+BINS = 24  # number of bins of a histogram
+# Share of the values that the range of the bins covers; the last bin also counts larger values.
+BULK = 0.99
 SECONDS = "seconds"
-UNITS = {  # of scores, by the beginnings of their names
+UNITS = {  # units of scores, by the beginnings of their names
     LAG: SECONDS,
     UNALIGNED: "share of words",
     SCORE: "log-probability per frame",
@@ -63,8 +64,8 @@ def quantity(name: str, unit: str, values: Sequence[float]) -> Quantity:
     least = min(values)
     start, high = min(0.0, least), float(np.quantile(values, BULK))
     width = (high - start) / BINS or 1.0
-    places = np.clip(((np.asarray(values) - start) / width).astype(int), 0, BINS - 1)
-    counts: list[int] = np.bincount(places, minlength=BINS).tolist()
+    bins = np.clip(((np.asarray(values) - start) / width).astype(int), 0, BINS - 1)
+    counts: list[int] = np.bincount(bins, minlength=BINS).tolist()
     return Quantity(
         name=name,
         unit=unit,
@@ -88,27 +89,29 @@ def statistics(split: str, items: Sequence[Item], steps: Sequence[str]) -> dict[
         items: items after the last step.
         steps: names of the steps.
     """
-    kept = [item for item in items if not item.problem]
-    usable = list(chain.from_iterable(_usable(item) for item in kept))
+    used = [item for item in items if not item.problem]
+    usable = list(chain.from_iterable(_usable(item) for item in used))
     targets = sorted({code for segment, _ in usable for code in segment.targets})
-    found = _quantities(kept, usable)
+    quantities = _quantities(used, usable)
     return {
         "split": split,
         "steps": list(steps),
-        "source_language": kept[0].talk.source_language,
+        "source_language": used[0].talk.source_language,
         "target_languages": targets,
-        "talks": len(kept),
-        "hours": _hours(item.talk.duration for item in kept),
-        "segments": sum(len(item.notes) for item in kept),
+        "talks": len(used),
+        "hours": _hours(item.talk.duration for item in used),
+        "segments": sum(len(item.notes) for item in used),
         "usable_segments": len(usable),
         "usable_hours": _hours(segment.duration for segment, _ in usable),
         "left_out_talks": {item.talk.name: item.problem for item in items if item.problem},
         "reasons": {
             reason: {"segments": count, "minutes": round(seconds / 60, 2)}
-            for reason, (count, seconds) in reasons_of(kept).items()
+            for reason, (count, seconds) in reasons_of(used).items()
         },
         "quantities": [
-            asdict(quantity(name, unit, values)) for name, (unit, values) in found.items() if values
+            asdict(quantity(name, unit, values))
+            for name, (unit, values) in quantities.items()
+            if values
         ],
     }
 
@@ -130,7 +133,7 @@ def _quantities(
     """Return unit and values of each quantity by its name; segments are the usable ones."""
     segments = [segment for segment, _ in usable]
     words = [word for segment in segments for word in segment.words]
-    found: dict[str, tuple[str, list[float]]] = {
+    quantities: dict[str, tuple[str, list[float]]] = {
         "duration of talks": ("minutes", [item.talk.duration / 60 for item in items]),
         "duration of segments": (SECONDS, [segment.duration for segment in segments]),
         "pauses between segments": (
@@ -149,8 +152,8 @@ def _quantities(
     }
     for name in sorted({name for _, note in usable for name in note.scores}):
         unit = next((unit for start, unit in UNITS.items() if name.startswith(start)), "")
-        found[name] = (unit, [note.scores[name] for _, note in usable if name in note.scores])
-    return found
+        quantities[name] = (unit, [note.scores[name] for _, note in usable if name in note.scores])
+    return quantities
 
 
 def _pauses(talk: Talk) -> Iterator[Seconds]:

@@ -23,7 +23,7 @@ from zoo.prepare.items import Item, decode, encode
 from zoo.talks import Talk
 from zoo.types import Seconds
 
-VERSION = 1  # of the files and of what the steps compute
+VERSION = 1  # version of the files and of what the steps compute
 WORK = "work"  # folder of the results in the folder of a prepared corpus
 
 
@@ -128,15 +128,15 @@ def states_of(settings: Any) -> list[Any]:
         settings: values that JSON can describe.
     """
     if isinstance(settings, Mapping):
-        return [found for value in settings.values() for found in states_of(value)]
+        return [state for value in settings.values() for state in states_of(value)]
     if isinstance(settings, list | tuple):
-        return [found for value in settings for found in states_of(value)]
+        return [state for value in settings for state in states_of(value)]
     if not isinstance(settings, str) or not settings:
         return []
     path = Path(settings)
     try:
         files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    except OSError:  # a text that is too long for a path
+    except OSError:  # the text is too long for a path
         return []
     return [[os.path.relpath(file, path), state] for file in files if (state := state_of(file))]
 
@@ -154,6 +154,6 @@ def state_of(path: Path) -> list[int] | None:
     """
     try:
         state = stored_in(path).stat()
-    except (OSError, ValueError):  # no file, or a text that is no path
+    except (OSError, ValueError):  # the file does not exist, or the text is no path
         return None
     return [state.st_size, state.st_mtime_ns]

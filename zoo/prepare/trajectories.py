@@ -27,12 +27,12 @@ from zoo.metrics.sentences import score_sentences
 from zoo.talks import Talk
 from zoo.types import Instance, Seconds
 
-CHUNK: Seconds = 0.96  # of a trajectory (section 3.3)
-SEGMENT_CHUNKS = 30  # of a robust segment
+CHUNK: Seconds = 0.96  # duration of a chunk of a trajectory (section 3.3)
+SEGMENT_CHUNKS = 30  # number of chunks of a robust segment
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class LengthStatistics:
     """Distribution of one quantity.
 
     Attributes:
@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m zoo.prepare.trajectories")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument("--examples", type=int, default=0, help="number of sentences to print")
-    given = parser.parse_args(arguments)
-    run_composed(given.overrides, partial(report, examples=given.examples))
+    options = parser.parse_args(arguments)
+    run_composed(options.overrides, partial(report, examples=options.examples))
 
 
 def report(cfg: Config, *, examples: int = 0) -> None:
@@ -77,7 +77,7 @@ def report(cfg: Config, *, examples: int = 0) -> None:
     """
     check_numbers("The command", least=0, examples=examples)
     target = language(cfg.target_language)
-    language(cfg.source_language)  # raises ZooError for an unknown one
+    language(cfg.source_language)  # called for its ZooError for an unknown language
     settings = build(cfg.evaluation)
     talks = build(cfg.data).talks(settings.split, limit=settings.talks)
     streams = sentence_trajectories(talks, target)
@@ -156,7 +156,9 @@ def trajectory(index: int, sentence: Talk, target: Language) -> Instance:
     )
 
 
-def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> list[Statistics]:
+def segment_lengths(
+    talks: Sequence[Talk], target: Language, *, seed: int
+) -> list[LengthStatistics]:
     """Return the lengths of the robust segments of one pass over the talks.
 
     Args:
@@ -167,16 +169,18 @@ def segment_lengths(talks: Sequence[Talk], target: Language, *, seed: int) -> li
     robust = RobustSegments(
         talks, chunk_seconds=CHUNK, stretches=Stretches(chunks=(SEGMENT_CHUNKS,))
     )
-    places = robust.plan(np.random.default_rng(seed)).places
-    segments = [robust.segment(place) for place in places]
+    rows = robust.plan(np.random.default_rng(seed)).positions
+    segments = [robust.segment(row) for row in rows]
     texts = [
         target.join(word for turn in segment.turns(target.code) for word in turn)
         for segment in segments
     ]
     return [
-        Statistics("audio (s)", [min(segment.seconds, segment.remaining) for segment in segments]),
-        Statistics("reference (characters)", [len(text) for text in texts]),
-        Statistics("reference (words)", [len(target.words(text)) for text in texts]),
+        LengthStatistics(
+            "audio (s)", [min(segment.seconds, segment.remaining) for segment in segments]
+        ),
+        LengthStatistics("reference (characters)", [len(text) for text in texts]),
+        LengthStatistics("reference (words)", [len(target.words(text)) for text in texts]),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    import torch  # every evaluation has a recogniser, but only target speech needs torch
+    import torch  # every evaluation imports this module, but only target speech needs torch
     from torch import Tensor
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo.data.clips import ClipConfig
-from zoo.data.utterances import Line, read_utterances
+from zoo.data.utterances import SpokenLine, read_utterances
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.synthesizers.espeak import VOICES
@@ -43,10 +43,10 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
     return waves
 
 
-def clean_line(text: str, target: Language) -> Line:
+def clean_line(text: str, target: Language) -> SpokenLine:
     """Return the espeak-ng request for a text: the default rate, pitch and voice of clips."""
     clip = ClipConfig()
-    return Line(
+    return SpokenLine(
         words=tuple(text.split()),
         voice=VOICES.get(target.code, target.code),
         rate=clip.rates[0],

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 LETTERS = frozenset(ascii_lowercase)
 NUMERALS = frozenset(str(number) for number in range(1, 100))
 
-# besides letters and numerals
+# Abbreviations besides single letters and numerals.
 _PREFIXES = {
     "ca": """
         adm admdor admdora al angl aprox av c ca cast dc dept dg dir dj dl ds dt dv ed entl espf

@@ -49,18 +49,18 @@ class TalkQueue:
 
     def __iter__(self) -> Iterator[tuple[int, Talk]]:
         """Yield the position in ``talks`` and the talk of each claim of this rank."""
-        order = sorted(range(len(self.talks)), key=lambda place: -self.talks[place].duration)
+        order = sorted(range(len(self.talks)), key=lambda index: -self.talks[index].duration)
         shared = ranks()
         while (claim := shared.add(f"{self.name}/claims", 1)) <= len(order):
-            place = order[claim - 1]
-            if place not in self.finished:
-                yield place, self.talks[place]
+            index = order[claim - 1]
+            if index not in self.finished:
+                yield index, self.talks[index]
 
     def unfinished(self) -> list[tuple[int, Talk]]:
         """Return the talks of all ranks that are still to be streamed."""
         return [item for item in enumerate(self.talks) if item[0] not in self.finished]
 
-    def only(self, places: Collection[int]) -> "TalkQueue":
+    def only(self, indices: Collection[int]) -> "TalkQueue":
         """Return a queue of this rank alone with some of the talks, which keep their positions."""
         queue = _LocalQueue(
             self.talks,
@@ -70,7 +70,7 @@ class TalkQueue:
             batch_size=self.batch_size,
             name=f"{self.name}/local",
         )
-        queue.finished = [place for place in range(len(self.talks)) if place not in places]
+        queue.finished = [index for index in range(len(self.talks)) if index not in indices]
         return queue
 
 

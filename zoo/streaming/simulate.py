@@ -124,13 +124,13 @@ class Stream:
 
     def retract(self, characters: int) -> None:
         """Delete characters at the end of the text of the outputs so far; speech stays."""
-        for place in range(len(self.emissions) - 1, -1, -1):
+        for index in range(len(self.emissions) - 1, -1, -1):
             if not characters:
                 return
-            text = self.emissions[place].text
+            text = self.emissions[index].text
             deleted = min(characters, len(text))
             characters -= deleted
-            self.emissions[place] = replace(self.emissions[place], text=text[: len(text) - deleted])
+            self.emissions[index] = replace(self.emissions[index], text=text[: len(text) - deleted])
 
 
 def simulate(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
 
-BLOCK: Samples = 10 * 60 * SAMPLE_RATE  # of speech that is held in memory, and of a file
+BLOCK: Samples = 10 * 60 * SAMPLE_RATE  # size of the speech that is held in memory, and of a file
 
 
 @dataclass(slots=True, eq=False)
@@ -25,29 +25,31 @@ class SpeechSpool:
     """
 
     files: int = 0
-    _kept: Samples = 0  # in memory
+    _in_memory: Samples = 0
     _block: Tensor = field(default_factory=lambda: torch.empty(0))  # rest of the newest file
     _mapped: mmap.mmap | None = None
 
     def add(self, samples: Tensor) -> Tensor:
         """Keep samples (n,) and return them, possibly as a view of a file."""
         count = samples.numel()
-        if self._kept + count <= BLOCK:
-            self._kept += count
+        if self._in_memory + count <= BLOCK:
+            self._in_memory += count
             return samples
         if len(self._block) < count and not self._open(max(BLOCK, count)):
-            self._kept = count  # the next file is tried after ten more minutes
+            self._in_memory = count  # try the next file after ten more minutes of speech
             return samples
-        place, self._block = self._block[:count], self._block[count:]
-        place.copy_(samples)
-        return place
+        stored, self._block = self._block[:count], self._block[count:]
+        stored.copy_(samples)
+        return stored
 
     def _open(self, size: Samples) -> bool:
         """Map a new file for ``size`` samples. Returns False if it cannot be written."""
         self._leave()
         try:
             with tempfile.TemporaryFile() as file:
-                file.write(bytes(4 * size))  # a full disk is an error here, and a signal later
+                # Write every byte now: on a full disk, writing through the map would kill the
+                # process.
+                file.write(bytes(4 * size))
                 file.flush()
                 self._mapped = mmap.mmap(file.fileno(), 4 * size)
         except OSError:

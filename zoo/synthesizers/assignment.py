@@ -150,6 +150,6 @@ def select_samples(
         (m,) the kept samples, concatenated.
     """
     mask = keep.repeat_interleave(durations * unit_samples)[: len(samples)]
-    keep_rest = bool(keep.any()) and bool(keep[-1])
-    rest = mask.new_full((len(samples) - len(mask),), keep_rest)
-    return samples[torch.cat([mask, rest]).to(samples.device)]
+    keep_tail = bool(keep.any()) and bool(keep[-1])
+    tail_mask = mask.new_full((len(samples) - len(mask),), keep_tail)
+    return samples[torch.cat([mask, tail_mask]).to(samples.device)]

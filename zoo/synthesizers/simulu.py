@@ -174,10 +174,11 @@ class SimulU(Synthesizer):
         Args:
             keep: (units,) bool, True for units to keep, at least one.
         """
-        if self.counting == "units":  # the samples of units are counted, not looked up
+        # Samples are then assigned by the number of units, so all units are needed.
+        if self.counting == "units":
             return range(len(keep))
-        places = keep.nonzero()[:, 0].tolist()
-        return range(places[0], places[-1] + 1)
+        indices = keep.nonzero()[:, 0].tolist()
+        return range(indices[0], indices[-1] + 1)
 
     def _new_samples(self, keep: Tensor, voiced: UnitSpeech, unit_samples: int) -> Tensor:
         durations = voiced.durations

@@ -151,12 +151,12 @@ class StreamingSystem(System):
     @contextmanager
     def translating(self, source: Language, target: Language) -> Iterator[None]:
         """Translate from ``source`` to ``target`` in the ``with`` block, text only."""
-        own = self.source_language, self.target_language
+        previous = self.source_language, self.target_language
         self.source_language, self.target_language = source, target
         try:
             yield
         finally:
-            self.source_language, self.target_language = own
+            self.source_language, self.target_language = previous
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
         """Open a stream; see ``System``."""
@@ -372,8 +372,8 @@ class StreamingSystem(System):
                 request = coroutine.send(response)  # type: ignore[arg-type]
             except StopIteration as stop:
                 return translation, stop.value
-            if request.late is not None and self.history.reads_unwritten:
-                request = replace(request, late=None)
+            if request.stop_at is not None and self.history.reads_unwritten:
+                request = replace(request, stop_at=None)
             response = yield request
             if response.transcript is not None and request.transcript_ids is None:
                 record_transcript(session, request, response.transcript)

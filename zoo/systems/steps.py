@@ -32,11 +32,11 @@ def tokens_to_drop(
         hypothesis: The hypothesis whose first tokens are written.
         new_ids: (new,) ids of these tokens.
     """
-    kept = session.prefix_ids
-    session.prefix_ids = torch.cat([kept, new_ids.to(kept)])
+    prefix_ids = session.prefix_ids
+    session.prefix_ids = torch.cat([prefix_ids, new_ids.to(prefix_ids)])
     cut = history.trim(session, hypothesis)
-    session.prefix_ids = kept
-    return min(cut.tokens, kept.numel())
+    session.prefix_ids = prefix_ids
+    return min(cut.tokens, prefix_ids.numel())
 
 
 def concatenate(actions: Sequence[Action]) -> Action:

@@ -230,7 +230,7 @@ class System(lightning.LightningModule):
                 follower.on_chunk_end(self.trainer, self, stream.newest)
 
         instances = []
-        # hypotheses do not depend on the trainer's mixed precision, which is for training
+        # Mixed precision is for training only: hypotheses do not depend on the trainer's precision.
         with torch.autocast(self.device.type, enabled=False):
             for instance in self.stream(batch, on_chunk):
                 instances.append(instance)

@@ -108,9 +108,9 @@ def _model(name: str) -> dict[str, Any] | None:
     """Describe a model, or return None if the name is not one of a model on this machine."""
     folder, revision, commit = Path(name), None, None
     if not folder.is_dir():
-        from zoo.backbones.common.pretrained.hub import Source
+        from zoo.backbones.common.pretrained.hub import ModelSource
 
-        source = Source.named(name)
+        source = ModelSource.from_name(name)
         cached = source.cached()
         if cached is None:
             return None

@@ -64,21 +64,22 @@ class StepBatches(Dataset[TrainingBatch]):
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
         rank: Global rank of this process.
-        parts: Number of batches whose gradients are accumulated in a step. Two batches on one rank
-            equal one batch on each of two ranks.
+        batches_per_step: Number of batches whose gradients are accumulated in a step. Two batches
+            on one rank equal one batch on each of two ranks.
     """
 
     schedules: Mapping[str, Schedule]
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
     rank: int
-    parts: int = 1
+    batches_per_step: int = 1
 
     def __getitem__(self, item: int) -> TrainingBatch:
-        global_step, part = divmod(item, self.parts)
+        global_step, number = divmod(item, self.batches_per_step)
         stage, step = self.curriculum.at(global_step)
         schedule = self.schedules[stage.name]
-        index = self.rank * self.parts + part  # among the batches of all ranks in the step
+        # Index among the batches of all ranks in the step.
+        index = self.rank * self.batches_per_step + number
         batch = collate_counted(
             self.objectives[stage.objective],
             schedule.examples(step, index),
@@ -108,7 +109,7 @@ def collate_counted(
 
 
 def schedules(
-    samplers: Mapping[str, Sampler], curriculum: Curriculum, *, seed: int, parts: int
+    samplers: Mapping[str, Sampler], curriculum: Curriculum, *, seed: int, batches: int
 ) -> dict[str, Schedule]:
     """Return the schedules of the stages that have a sampler, by name of the stage.
 
@@ -116,15 +117,19 @@ def schedules(
         samplers: Samplers of the examples, by name of the stage.
         curriculum: Stages of the training.
         seed: Seed of the training.
-        parts: Number of batches per step, over all ranks.
+        batches: Number of batches per step, over all ranks.
 
     Raises:
-        ZooError: ``examples`` of a stage is not divisible by ``parts``.
+        ZooError: ``examples`` of a stage is not divisible by ``batches``.
     """
-    stages = enumerate(curriculum.shared(parts).stages, start=1)
+    stages = enumerate(curriculum.shared(batches).stages, start=1)
     return {
         stage.name: Schedule(
-            samplers[stage.name], stage.limits, steps=stage.steps, parts=parts, seed=[seed, number]
+            samplers[stage.name],
+            stage.limits,
+            steps=stage.steps,
+            batches=batches,
+            seed=[seed, number],
         )
         for number, stage in stages
         if stage.name in samplers
@@ -160,15 +165,15 @@ class StepLoader:
 
     Args:
         loader: Loader of the batches.
-        parts: Number of batches of this rank in a step.
+        batches_per_step: Number of batches of this rank in a step.
 
     Attributes:
         waited: Seconds in which the training waited for batches.
     """
 
-    def __init__(self, loader: DataLoader[TrainingBatch], parts: int) -> None:
+    def __init__(self, loader: DataLoader[TrainingBatch], batches_per_step: int) -> None:
         self._loader = loader
-        self._parts = parts
+        self._batches_per_step = batches_per_step
         self.waited: Seconds = 0.0
 
     def __len__(self) -> int:
@@ -178,7 +183,7 @@ class StepLoader:
         loaded = iter(self._loader)
         while True:
             start = time.perf_counter()
-            batches = list(islice(loaded, self._parts))
+            batches = list(islice(loaded, self._batches_per_step))
             self.waited += time.perf_counter() - start
             if not batches:
                 return
@@ -207,13 +212,17 @@ def training_loader(
         seed: Seed of the training.
         workers: Number of processes that load batches. 0 loads batches in the main process.
     """
-    parts = trainer.accumulate_grad_batches
-    by_stage = schedules(samplers, curriculum, seed=seed, parts=trainer.world_size * parts)
-    batches = StepBatches(by_stage, curriculum, objectives, trainer.global_rank, parts)
+    batches_per_step = trainer.accumulate_grad_batches
+    by_stage = schedules(
+        samplers, curriculum, seed=seed, batches=trainer.world_size * batches_per_step
+    )
+    batches = StepBatches(by_stage, curriculum, objectives, trainer.global_rank, batches_per_step)
     loader = DataLoader(
         batches,
         batch_size=None,  # an item is a whole batch
-        sampler=RemainingItems(first=trainer.global_step * parts, items=curriculum.steps * parts),
+        sampler=RemainingItems(
+            first=trainer.global_step * batches_per_step, items=curriculum.steps * batches_per_step
+        ),
         num_workers=workers,
         pin_memory=trainer.strategy.root_device.type == "cuda",
         worker_init_fn=ignore_sigterm,
@@ -222,7 +231,7 @@ def training_loader(
         # each start, so a resumed run would differ from an uninterrupted run
         generator=torch.Generator().manual_seed(seed),
     )
-    return StepLoader(loader, parts)
+    return StepLoader(loader, batches_per_step)
 
 
 def ignore_sigterm(worker: int) -> None:

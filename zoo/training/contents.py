@@ -35,7 +35,8 @@ class Restored:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self.checksums = {
-            name: int(torch.hash_tensor(parameter.detach()).item())  # int() fails above 2^63
+            # ``int(tensor)`` would fail above 2^63.
+            name: int(torch.hash_tensor(parameter.detach()).item())
             for name, parameter in module.named_parameters(remove_duplicate=False)
             if is_restored(parameter) and not parameter.requires_grad
         }
@@ -81,7 +82,7 @@ class Restored:
             )
 
 
-def count_batches_again(checkpoint: dict[str, Any], parts: int) -> None:
+def count_batches_again(checkpoint: dict[str, Any], batches: int) -> None:
     """Adapt the counted batches of a checkpoint to another number of batches per step, in place.
 
     Lightning steps when the number of batches is a multiple of ``accumulate_grad_batches``, which
@@ -89,9 +90,9 @@ def count_batches_again(checkpoint: dict[str, Any], parts: int) -> None:
 
     Args:
         checkpoint: Lightning checkpoint with the entry ``PARTS``.
-        parts: Number of batches per optimizer step of one rank from now on.
+        batches: Number of batches per optimizer step of one rank from now on.
     """
-    added = checkpoint["global_step"] * (parts - checkpoint[PARTS])
+    added = checkpoint["global_step"] * (batches - checkpoint[PARTS])
     progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
     for counts in (progress["total"], progress["current"]):
         for name in counts:

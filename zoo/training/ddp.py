@@ -50,5 +50,6 @@ class DDP(DDPStrategy):
         assert isinstance(self.model, DistributedDataParallel)
         self._ddp_kwargs["find_unused_parameters"] = False
         self.model = self.model.module
-        gc.collect()  # the old wrapper refers to itself; it has buckets of the size of the weights
+        # Free the old wrapper, which refers to itself and has buckets of the size of the weights.
+        gc.collect()
         self.configure_ddp()

@@ -97,14 +97,14 @@ class DevelopmentLoss:
         sampler, objective = self._samplers[stage.name], self._objectives[stage.objective]
         zero = torch.zeros((), device=system.device)
         sums: list[tuple[dict[str, Tensor], Tensor]] = [({}, zero.clone()) for _ in sampler.kinds]
-        parts = one_pass(
+        batches = one_pass(
             sampler,
             stage.limits,
-            parts=trainer.world_size,
-            part=trainer.global_rank,
+            batches=trainer.world_size,
+            batch=trainer.global_rank,
             seed=[self._seed],
         )
-        for kind, examples, counts in parts:
+        for kind, examples, counts in batches:
             batch = collate_counted(objective, examples, counts=counts)
             content = trainer.strategy.batch_to_device(batch.content, system.device)
             losses = objective.losses(system.backbone, content)

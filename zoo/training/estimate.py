@@ -29,8 +29,8 @@ from zoo.training.settings import TrainingSettings
 from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward, by_shape
 from zoo.types import Seconds
 
-SEARCHED = 200  # steps among which the largest batch is searched
-COUNTED = 8  # steps whose tokens are counted
+SEARCHED = 200  # number of first steps in which the largest batch is searched
+COUNTED = 8  # number of steps whose tokens are counted
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
 UNDIVIDED = ("single", "ddp")  # methods with which each device has all gradients
@@ -56,13 +56,13 @@ class Distribution:
     offload: bool = False
 
     @property
-    def parts(self) -> int:
+    def batches_per_step(self) -> int:
         """Number of batches per step."""
         return self.devices * self.accumulated
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MemoryParts:
     """Memory of one device in bytes, and the main memory that one device occupies.
 
     Attributes:
@@ -70,20 +70,20 @@ class Parts:
         gradients: Gradients at the end of a step.
         optimizer: States of the optimizer, such as the two moments of AdamW, and the float32
             copies of the weights under ZeRO.
-        rest: What is above these at the peak: activations, gathered weights, buffers.
+        other: What the peak has besides these: activations, gathered weights, buffers.
         main: Main memory of what is offloaded.
     """
 
     weights: int
     gradients: int
     optimizer: int
-    rest: int
+    other: int
     main: int = 0
 
     @property
     def total(self) -> int:
         """Peak of the memory of the device."""
-        return self.weights + self.gradients + self.optimizer + self.rest
+        return self.weights + self.gradients + self.optimizer + self.other
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class StageEstimate:
     tokens: float
     seconds: Seconds
     operations: float
-    memory: Parts
+    memory: MemoryParts
 
 
 def estimate(
@@ -135,8 +135,10 @@ def estimate(
     """
     talks = usable_parts(talks)
     samplers = make_samplers(system, talks, settings)
-    settings = settings.counted(samplers, batches=distribution.parts, seed=seed)
-    by_stage = schedules(samplers, settings.curriculum, seed=seed, parts=distribution.parts)
+    settings = settings.counted(samplers, batches=distribution.batches_per_step, seed=seed)
+    by_stage = schedules(
+        samplers, settings.curriculum, seed=seed, batches=distribution.batches_per_step
+    )
     shapes = ShapesOnly()
     run = _Run(system, distribution, shapes, optimizer)
     with shapes:
@@ -154,7 +156,7 @@ def estimate(
         try:
             with shapes, without_weights():
                 objective.prepare(talks, system.backbone, [samplers[stage.name]])
-            found = run.stage(stage, objective, by_stage[stage.name])
+            stage_estimate = run.stage(stage, objective, by_stage[stage.name])
         except (NotImplementedError, RuntimeError) as error:
             reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
             raise ZooError(
@@ -162,7 +164,7 @@ def estimate(
                 f"activations ({reason}); estimate=true serves stages of language models that "
                 "receive speech."
             ) from error
-        yield found
+        yield stage_estimate
 
 
 def _trained(system: StreamingSystem, settings: TrainingSettings) -> Iterator[nn.Parameter]:
@@ -206,20 +208,21 @@ class _Run:
         steps = range(min(stage.steps, SEARCHED))
         largest = max((schedule.examples(step, 0) for step in steps), key=_padded_seconds)
         peak, operations = self._measure(objective, largest, trained)
-        parts = self._distribution.parts
+        batches = self._distribution.batches_per_step
         some = steps[:: max(1, len(steps) // COUNTED)]
-        counted = [schedule.examples(step, step % parts) for step in some]
-        batches = [
-            (objective.tokens(self._batch(objective, given)), _seconds(given)) for given in counted
+        counted = [schedule.examples(step, step % batches) for step in some]
+        sizes = [
+            (objective.tokens(self._batch(objective, examples)), _seconds(examples))
+            for examples in counted
         ]
-        tokens, seconds = (sum(column) / len(batches) for column in zip(*batches, strict=True))
+        tokens, seconds = (sum(column) / len(sizes) for column in zip(*sizes, strict=True))
         return StageEstimate(
             stage=stage.name,
             steps=stage.steps,
-            tokens=parts * tokens,
-            seconds=parts * seconds,
-            operations=parts * operations * seconds / _seconds(largest),
-            memory=self._parts(trained, peak),
+            tokens=batches * tokens,
+            seconds=batches * seconds,
+            operations=batches * operations * seconds / _seconds(largest),
+            memory=self._memory(trained, peak),
         )
 
     def _measure(
@@ -247,7 +250,7 @@ class _Run:
             for hook in hooks:
                 hook.remove()
 
-            if not divided:  # the second step has optimizer states from its start
+            if not divided:  # the second step has the optimizer states from its start
                 optimizer.step()
                 optimizer.zero_grad()
                 memory.restart()
@@ -269,7 +272,7 @@ class _Run:
             parameter: sum(
                 value.nbytes
                 for name, value in optimizer.state[parameter].items()
-                if isinstance(value, Tensor) and name != "step"  # a count in main memory
+                if isinstance(value, Tensor) and name != "step"  # "step" is a count in main memory
             )
             for parameter in trained
         }
@@ -279,7 +282,7 @@ class _Run:
         with self._shapes, AsOnGPU(half=False), META:
             return apply_to_collection(objective.batch(examples), Tensor, by_shape)
 
-    def _parts(self, trained: Sequence[nn.Parameter], peak: int) -> Parts:
+    def _memory(self, trained: Sequence[nn.Parameter], peak: int) -> MemoryParts:
         """Return the memory of one device.
 
         Args:
@@ -292,20 +295,20 @@ class _Run:
         if method in UNDIVIDED:
             earlier = moments - sum(self._states[p] for p in trained)
             buckets = gradients if method == "ddp" else 0
-            rest = peak - gradients - (moments - earlier) + buckets
-            return Parts(weights, gradients, moments, max(0, rest))
+            other = peak - gradients - (moments - earlier) + buckets
+            return MemoryParts(weights, gradients, moments, max(0, other))
 
         if method == "fsdp2":
             gathered = self._gathered()
             main = weights + gradients + moments if self._distribution.offload else 0
             return _shared(
-                Parts(weights, gradients, moments, peak + gathered),
+                MemoryParts(weights, gradients, moments, peak + gathered),
                 devices,
                 offloaded=("weights", "gradients", "optimizer") if main else (),
             )
         return self._zero(trained, peak, moments)
 
-    def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> Parts:
+    def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> MemoryParts:
         """Return the memory of one device under ZeRO-2, which keeps float32 copies of weights."""
         devices, offload = self._distribution.devices, self._distribution.offload
         parameters = list(self._system.backbone.parameters())
@@ -313,7 +316,7 @@ class _Run:
         states = moments + MASTER * sum(p.numel() for p in trained)
         share = min(1.0, BUCKETS / sum(p.numel() for p in trained))
         shared = _shared(
-            Parts(0, gradients, states, activations + int(2 * share * gradients)),
+            MemoryParts(0, gradients, states, activations + int(2 * share * gradients)),
             devices,
             offloaded=("optimizer",) if offload else (),
         )
@@ -334,13 +337,13 @@ class _Run:
         return 3 * largest + _bytes(outside) + trained
 
 
-def _shared(parts: Parts, devices: int, *, offloaded: Sequence[str]) -> Parts:
+def _shared(memory: MemoryParts, devices: int, *, offloaded: Sequence[str]) -> MemoryParts:
     """Divide weights, gradients and optimizer states among devices; move some to main memory."""
     shares = {
-        name: -(-getattr(parts, name) // devices) for name in ("weights", "gradients", "optimizer")
+        name: -(-getattr(memory, name) // devices) for name in ("weights", "gradients", "optimizer")
     }
     main = sum(shares[name] for name in offloaded)
-    return Parts(**{**shares, **dict.fromkeys(offloaded, 0)}, rest=parts.rest, main=main)
+    return MemoryParts(**{**shares, **dict.fromkeys(offloaded, 0)}, other=memory.other, main=main)
 
 
 def _batch_bytes(batch: Any) -> int:

@@ -42,45 +42,45 @@ def print_estimate(
             configuration or tokenizer of a named model cannot be read.
     """
     options = plain(cfg)["trainer"]
-    given = distribution(options, precision=str(options["precision"]))
+    setup = distribution(options, precision=str(options["precision"]))
     with tempfile.TemporaryDirectory() as folder:
         if needs_tokenizer(cfg, settings):
-            place = Path(folder) / "tokenizer"
-            train_tokenizer(place, cfg, talks, settings)
-            cfg.backbone.tokenizer = str(place)
+            folder_of_tokenizer = Path(folder) / "tokenizer"
+            train_tokenizer(folder_of_tokenizer, cfg, talks, settings)
+            cfg.backbone.tokenizer = str(folder_of_tokenizer)
         stages = list(
             track(
                 estimate(
-                    build(cfg.system), talks, settings, given, optimizer=optimizer, seed=cfg.seed
+                    build(cfg.system), talks, settings, setup, optimizer=optimizer, seed=cfg.seed
                 ),
                 description="estimating",
                 total=len(settings.stages()),
                 transient=True,
             )
         )
-    show(stages, given, Console())
+    show(stages, setup, Console())
 
 
-def show(stages: Sequence[StageEstimate], given: Distribution, console: Console) -> None:
+def show(stages: Sequence[StageEstimate], setup: Distribution, console: Console) -> None:
     """Print the table of the stages, and the duration of the training on several GPUs.
 
     Args:
         stages: Estimates of the stages.
-        given: Devices and strategy.
+        setup: Devices and strategy.
         console: Destination.
     """
     console.print(
-        f"{given.devices} device{'s' * (given.devices > 1)}, {given.method}"
-        f"{', offloaded' * given.offload}, {given.precision}, "
-        f"{given.parts} batch{'es' * (given.parts > 1)} per step"
+        f"{setup.devices} device{'s' * (setup.devices > 1)}, {setup.method}"
+        f"{', offloaded' * setup.offload}, {setup.precision}, "
+        f"{setup.batches_per_step} batch{'es' * (setup.batches_per_step > 1)} per step"
     )
     table = Table(title="Memory of one device in GiB, at the largest batch")
     for column in ("stage", "weights", "gradients", "optimizer", "rest", "total", "main memory"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for stage in stages:
         memory = stage.memory
-        parts = (memory.weights, memory.gradients, memory.optimizer, memory.rest, memory.total)
-        table.add_row(stage.stage, *(f"{part / GIBIBYTE:.2f}" for part in (*parts, memory.main)))
+        sizes = (memory.weights, memory.gradients, memory.optimizer, memory.other, memory.total)
+        table.add_row(stage.stage, *(f"{size / GIBIBYTE:.2f}" for size in (*sizes, memory.main)))
     console.print(table)
 
     table = Table(title="Work")
@@ -97,16 +97,16 @@ def show(stages: Sequence[StageEstimate], given: Distribution, console: Console)
             f"{stage.operations * stage.steps / 1e15:,.1f}",
         )
     console.print(table)
-    console.print(durations(stages, given))
+    console.print(durations(stages, setup))
 
 
-def durations(stages: Sequence[StageEstimate], given: Distribution) -> str:
+def durations(stages: Sequence[StageEstimate], setup: Distribution) -> str:
     """Return a sentence with the duration of all stages on several GPUs."""
     operations = sum(stage.operations * stage.steps for stage in stages)
-    speed = UTILISATION * given.devices * (1.0 if "bf16" in given.precision else SLOWER)
+    speed = UTILISATION * setup.devices * (1.0 if "bf16" in setup.precision else SLOWER)
     hours = {name: operations / (peak * speed) / HOUR for name, peak in GPUS.items()}
     listed = ", ".join(f"{_hours(count)} on {name}" for name, count in hours.items())
-    gpus = f"{given.devices} GPUs" if given.devices > 1 else "one GPU"
+    gpus = f"{setup.devices} GPUs" if setup.devices > 1 else "one GPU"
     return f"At {UTILISATION:.0%} of the peak of {gpus}: {listed}."
 
 

@@ -90,8 +90,8 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
             half = MixedPrecisionPolicy(
                 param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False
             )
-        parts = system.backbone.parts()
-        uneven = {parameter for part in system.backbone.uneven_parts for parameter in parts[part]}
+        groups = system.backbone.parts()
+        uneven = {parameter for name in system.backbone.uneven_parts for parameter in groups[name]}
         for layer in repeated_layers(system):
             if not uneven.isdisjoint(layer.parameters()):
                 continue
@@ -170,13 +170,13 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
             parameters = [
                 parameter for group in optimizer.param_groups for parameter in group["params"]
             ]
-            parts = {
+            shards = {
                 number: {
                     name: shard_like(value, parameters[number]) for name, value in values.items()
                 }
                 for number, values in state["state"].items()
             }
-            optimizer.load_state_dict({**state, "state": parts})
+            optimizer.load_state_dict({**state, "state": shards})
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None
@@ -192,13 +192,13 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
 
     def _gather_all(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Gather all sharded tensors of a state into the main memory of rank 0."""
-        kept = {}
+        gathered = {}
         for name, value in values.items():
             if isinstance(value, DTensor):
                 value = self.gather(value)
             if self.is_global_zero:
-                kept[name] = value.cpu() if isinstance(value, Tensor) else value
-        return kept
+                gathered[name] = value.cpu() if isinstance(value, Tensor) else value
+        return gathered
 
 
 def repeated_layers(module: nn.Module) -> Iterator[nn.Module]:

@@ -78,10 +78,10 @@ def train(cfg: Config) -> float | None:
     check(cfg)
     resume = folder_to_resume(cfg.resume, multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
-    callbacks = own_callbacks(cfg)
+    callbacks = configured_callbacks(cfg)
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
-        # the tokenizer may be in the run folder, which may have moved
+        # The tokenizer may be in the run folder, which may have moved since.
         check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=MAY_DIFFER)
     elif not cfg.estimate:
         check_unused(run_folder(), kind="train")
@@ -104,7 +104,7 @@ def train(cfg: Config) -> float | None:
     hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
     facts = {"corpus_hash": hashed, "train_talks": len(talks)}
     with training_tracker(run, cfg, facts, name=system.name) as tracker:
-        kept = fit(
+        best_scores = fit(
             system=system,
             talks=talks,
             dev=dev,
@@ -120,11 +120,11 @@ def train(cfg: Config) -> float | None:
         )
         tracker.record_models(plain(cfg))
         if run.main:
-            finish(system, kept, cfg, corpus, run, tracker)
-    return None if cfg.optimized_metric is None else max(kept.values())
+            finish(system, best_scores, cfg, corpus, run, tracker)
+    return None if cfg.optimized_metric is None else max(best_scores.values())
 
 
-def evaluate_from_start(cfg: Config, given: Sequence[str]) -> None:
+def evaluate_from_start(cfg: Config, typed: Sequence[str]) -> None:
     """Let a typed ``training.evaluate_every_steps`` hold from the first step of a training.
 
     The files of trainings have a first step with an evaluation, ``training.evaluate_from_step``,
@@ -132,9 +132,9 @@ def evaluate_from_start(cfg: Config, given: Sequence[str]) -> None:
 
     Args:
         cfg: configuration of the training.
-        given: overrides of the job.
+        typed: overrides of the job.
     """
-    keys = set(map(override_key, given))
+    keys = set(map(override_key, typed))
     if EVERY in keys and FROM not in keys:
         cfg.training.evaluate_from_step = 0
 
@@ -156,16 +156,16 @@ def check(cfg: Config) -> None:
     check_trainer(build(cfg.trainer).keywords)
 
 
-def own_callbacks(cfg: Config) -> list[Callback]:
+def configured_callbacks(cfg: Config) -> list[Callback]:
     """Return the user's callbacks. Raises ZooError for a value that is none."""
-    found = {name: callback for name, callback in build(cfg.callbacks).items() if callback}
-    for name, callback in found.items():
+    callbacks = {name: callback for name, callback in build(cfg.callbacks).items() if callback}
+    for name, callback in callbacks.items():
         if not isinstance(callback, Callback):
             raise ZooError(
                 f"callbacks.{name} must be null or the _target_ and the arguments of a callback, "
                 f"not {callback!r}."
             )
-    return list(found.values())
+    return list(callbacks.values())
 
 
 def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> None:
@@ -174,7 +174,7 @@ def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> 
         source, target = direction
         talks.check(source=source.code, target=target.code)
         talks = talks.decoded
-    for split in (talks, dev):  # two splits may have talks of one name
+    for split in (talks, dev):  # separately, because two splits may have talks of one name
         for (source, target), group in by_direction(split, direction).items():
             check_talks(group, source=source, target=target, streamed=False)
 
@@ -211,7 +211,7 @@ def training_tracker(run: Run, cfg: Config, facts: Mapping[str, Any], *, name: s
 
 def finish(
     system: StreamingSystem,
-    kept: Mapping[Path, float],
+    best_scores: Mapping[Path, float],
     cfg: Config,
     corpus: Corpus,
     run: Run,
@@ -221,7 +221,8 @@ def finish(
 
     Args:
         system: System with the last weights; it has the best weights afterwards.
-        kept: Development BLEU of the checkpoint files that the training kept, the best file first.
+        best_scores: Development BLEU of the checkpoint files that the training kept, the best file
+            first.
         cfg: Configuration of the training.
         corpus: Corpus of the training.
         run: Run whose folder receives the exports.
@@ -244,15 +245,15 @@ def finish(
             )
             write_card(run, unfinished)
         start = job_command("evaluate")
-        given = shlex.join(system.backbone.evaluation_overrides(needed, str(folder)))
-        return f"exported: {folder} ({selected})\nevaluate: {start} {given}"
+        overrides_of_folder = shlex.join(system.backbone.evaluation_overrides(needed, str(folder)))
+        return f"exported: {folder} ({selected})\nevaluate: {start} {overrides_of_folder}"
 
     last, best = run.folder / LAST_EXPORT, run.folder / BEST_EXPORT
     messages = [write(last, Selected(system.global_step))]
-    for path, bleu in list(kept.items())[:1]:
+    for path, bleu in list(best_scores.items())[:1]:
         messages.insert(0, write(best, Selected(load_best(system, path), bleu)))
-    exports = [best, last] if kept else [last]
-    tracker.log_checkpoints(exports, best=best if kept else None)
+    exports = [best, last] if best_scores else [last]
+    tracker.log_checkpoints(exports, best=best if best_scores else None)
     print("\n".join(messages))
 
 

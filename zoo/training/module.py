@@ -60,7 +60,8 @@ class Training(TrainingPlan[StreamingSystem]):
         self._optimizer = optimizer
         self._optimizer_path = check_optimizer(optimizer)
         self._seed = seed
-        self._samplers: Mapping[str, Sampler] | None = None  # by stage; None before ``setup``
+        # Samplers by stage; None before ``setup``.
+        self._samplers: Mapping[str, Sampler] | None = None
         self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
         self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
@@ -100,7 +101,7 @@ class Training(TrainingPlan[StreamingSystem]):
             ZooError: The talks or the backbone lack data or parts that a stage needs.
         """
         talks = usable_parts(talks)
-        if samplers is None:  # checks talks before weights
+        if samplers is None:  # read the talks first, so their errors come before weights are loaded
             samplers = make_samplers(system, talks, self.settings)
         self.settings = self.settings.counted(samplers, batches=batches, seed=self._seed)
         prepare(system, talks, self.settings, samplers, device)
@@ -137,7 +138,7 @@ class Training(TrainingPlan[StreamingSystem]):
         self.is_uniform = len(self._groups) == len(objectives) == 1
         if self._restored is None:
             self._restored = Restored(system)
-            system.strict_loading = False  # names are checked by ``check_checkpoint``
+            system.strict_loading = False  # ``check_checkpoint`` checks the names instead
 
     def complete_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
         """Add the checksums of left-out parameters, batches per step and the optimizer's class."""
@@ -237,18 +238,18 @@ class Training(TrainingPlan[StreamingSystem]):
         assert isinstance(objective, Objective)
         losses = objective.losses(system.backbone, batch.content)
 
-        parts = system.trainer.accumulate_grad_batches
-        part = batch_idx % parts
-        if part == 0:
+        accumulated = system.trainer.accumulate_grad_batches
+        index = batch_idx % accumulated
+        if index == 0:
             tokens = torch.tensor(float(batch.step_tokens), device=system.device)
             self._step_tokens = system.trainer.strategy.reduce(tokens, reduce_op="sum")
-        # the strategy takes the mean over the ranks, and Lightning the mean over the parts
-        batches = parts * system.trainer.world_size
+        # the strategy takes the mean over the ranks, and Lightning that over accumulated batches
+        batches = accumulated * system.trainer.world_size
         weight = batches * batch.tokens / self._step_tokens.clamp(min=1.0)
         system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         if system.global_step % self.settings.log_every_steps == 0:
-            self._add(losses, weight / parts)
-            if part == parts - 1:
+            self._add(losses, weight / accumulated)
+            if index == accumulated - 1:
                 self._log(system, stage, batch.passes)
         return losses["loss"] * weight
 

@@ -47,7 +47,7 @@ class MuonAdamW(Optimizer):
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-8,
     ) -> None:
-        groups = [part for group in params for part in _divided(group)]
+        groups = [divided for group in params for divided in _divided(group)]
         matrices, others = ([g for g in groups if g[BY_MUON] is kind] for kind in (True, False))
         # An optimizer needs weights; those of an empty list are never updated.
         unused = [{"params": [nn.Parameter(torch.zeros(0, 0))]}]
@@ -96,7 +96,11 @@ def mark_tables(network: nn.Module) -> None:
 
 def _divided(group: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Divide a group into its matrices and its other weights; empty ones are left out."""
-    parts: dict[bool, list[Tensor]] = {True: [], False: []}
+    by_kind: dict[bool, list[Tensor]] = {True: [], False: []}
     for parameter in group["params"]:
-        parts[parameter.ndim == 2 and not getattr(parameter, TABLE, False)].append(parameter)
-    return [{**group, "params": part, BY_MUON: kind} for kind, part in parts.items() if part]
+        by_kind[parameter.ndim == 2 and not getattr(parameter, TABLE, False)].append(parameter)
+    return [
+        {**group, "params": parameters, BY_MUON: kind}
+        for kind, parameters in by_kind.items()
+        if parameters
+    ]

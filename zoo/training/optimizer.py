@@ -17,7 +17,8 @@ from zoo.training.sharding import ShardedStrategy
 
 # Creates an optimizer from groups of weights, at a learning rate of 1.
 OptimizerFactory = Callable[..., Optimizer]
-ADAMW: OptimizerFactory = partial(AdamW, betas=(0.9, 0.98))  # that of conf/optimizer/adamw.yaml
+# The optimizer of conf/optimizer/adamw.yaml.
+ADAMW: OptimizerFactory = partial(AdamW, betas=(0.9, 0.98))
 OPTIMIZER = "optimizer"  # entry of a checkpoint: dotted path of the class of the optimizer
 
 
@@ -83,7 +84,8 @@ class Resting(Optimizer):
             The result of ``closure``, or None without it.
         """
         loss = None
-        if closure is not None:  # it clips and clears the gradients of all groups
+        # Called once, because it clips and clears the gradients of all groups.
+        if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         groups = self.param_groups
@@ -107,7 +109,7 @@ def check_same_optimizer(optimizer: str, checkpoint: Mapping[str, Any]) -> None:
         optimizer: Dotted path of the class of this training's optimizer.
         checkpoint: Lightning checkpoint.
     """
-    before = checkpoint.get(OPTIMIZER, path_of(AdamW))  # the only one of earlier versions
+    before = checkpoint.get(OPTIMIZER, path_of(AdamW))  # earlier versions had no other optimizer
     if before != optimizer:
         raise ZooError(
             f"The checkpoint has the states of {before}, not of {optimizer}; resume with the "

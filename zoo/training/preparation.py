@@ -89,7 +89,7 @@ def _sampler(
     """
     samplers: list[Sampler] = []
     hours: list[float] = []
-    for share, part in by_share(talks):
+    for share, talks_of_share in by_share(talks):
         sampling = settings.sampling(stage)
         target = system.target_language
         if share is not None:
@@ -98,10 +98,10 @@ def _sampler(
         if development:
             sampling = sampling.for_development()
         options = _Options(target, system.chunk_seconds, stage.stretches)
-        if isinstance(part, LazyTalks):
-            samplers.append(WindowedSampler(part, partial(options.sampler, sampling)))
+        if isinstance(talks_of_share, LazyTalks):
+            samplers.append(WindowedSampler(talks_of_share, partial(options.sampler, sampling)))
         else:
-            samplers.append(options.sampler(sampling, part))
+            samplers.append(options.sampler(sampling, talks_of_share))
     return MixedSampler(samplers, hours) if hours else samplers[0]
 
 
@@ -152,7 +152,7 @@ def prepare(
     )
 
     for stage in settings.curriculum.stages:
-        backbone.trainable(stage.trains)  # raises for an unknown part
+        backbone.trainable(stage.trains)  # called for its error for an unknown part
     backbone.requires_grad_(True)
     system.train()  # loaded modules may be in eval mode, and Lightning does not change the mode
 

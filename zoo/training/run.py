@@ -107,7 +107,7 @@ def fit(
     keep_averaged_weights(trainer, system)
     gather_for_export(trainer.strategy, system)
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
-    # a run that was killed and resumed may remember a file that it had replaced already
+    # A run that was killed and resumed may name a file that it had already replaced.
     return {Path(path): float(score) for path, score in ranked if Path(path).exists()}
 
 
@@ -162,7 +162,7 @@ def _trainer(
             evaluation,
             RandomState(),
             best,
-            last,  # after ``best``, whose ranking it contains
+            last,  # saved after ``best``, because it contains the ranking of ``best``
             SaveAtEnd(folder / CHECKPOINTS / LAST),
         ],
         default_root_dir=str(folder),

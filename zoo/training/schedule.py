@@ -13,7 +13,7 @@ import numpy as np
 from zoo.data.sampling import Example, Pass, Sampler
 from zoo.types import Seconds
 
-ALIKE = 0.05  # random change of a duration before sorting, as a share of the duration
+ALIKE = 0.05  # largest random change of a duration before sorting, as a share of the duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Limits:
 
 
 def balance_steps(
-    examples: Pass, limits: Limits, *, parts: int, random: np.random.Generator
+    examples: Pass, limits: Limits, *, batches: int, random: np.random.Generator
 ) -> list[list[np.ndarray]]:
     """Divide the examples of a pass among steps, and the examples of a step among batches.
 
@@ -44,65 +44,67 @@ def balance_steps(
     Args:
         examples: Examples of the pass.
         limits: Size of one batch.
-        parts: Number of batches per step.
+        batches: Number of batches per step.
         random: Only source of randomness.
 
     Returns:
-        For each step, the indices of the examples of each of its ``parts`` batches. If fewer than
-        ``parts`` examples are left for the last step of a group, some batches are empty.
+        For each step, the indices of the examples of each of its ``batches`` batches. If fewer than
+        ``batches`` examples are left for the last step of a group, some batches are empty.
     """
-    # slightly changed durations give each pass other batches
+    # Durations are changed slightly before sorting, so that each pass has other batches.
     durations = examples.seconds * random.uniform(1 - ALIKE, 1 + ALIKE, len(examples))
     order = np.lexsort((-durations, examples.groups))
     ends = np.flatnonzero(np.diff(examples.groups[order], append=examples.groups.max() + 1)) + 1
 
     steps: list[list[np.ndarray]] = []
-    place = 0
+    start = 0
     for end in ends.tolist():
-        while place < end:
-            count = parts * limits.count(durations[order[place]])
-            left = end - place
-            if count < left < 1.5 * count:  # two steps of equal size, not a full and a small one
-                count = parts * -(-left // (2 * parts))
-            chosen = order[place : min(place + count, end)]
-            place += len(chosen)
-            # one batch has every parts-th example; a random one has the longest
-            steps.append([chosen[part::parts] for part in random.permutation(parts)])
-    return [steps[index] for index in random.permutation(len(steps))]
+        while start < end:
+            count = batches * limits.count(durations[order[start]])
+            left = end - start
+            # Make two steps of equal size instead of a full and a small one.
+            if count < left < 1.5 * count:
+                count = batches * -(-left // (2 * batches))
+            chosen = order[start : min(start + count, end)]
+            start += len(chosen)
+            # Batch i of n gets the examples i, i + n, i + 2 n, ... of the step; which batch gets
+            # the longest examples is random.
+            steps.append([chosen[index::batches] for index in random.permutation(batches)])
+    return [steps[step_index] for step_index in random.permutation(len(steps))]
 
 
 def one_pass(
-    sampler: Sampler, limits: Limits, *, parts: int, part: int, seed: Sequence[int]
+    sampler: Sampler, limits: Limits, *, batches: int, batch: int, seed: Sequence[int]
 ) -> Iterator[tuple[int, Sequence[Example], bool]]:
     """Yield the batches of one pass over each kind of examples.
 
     Args:
         sampler: Lists and makes the examples.
         limits: Size of one batch.
-        parts: Number of batches per step: ranks.
-        part: Index of the batch of each step that is yielded.
+        batches: Number of batches per step: ranks.
+        batch: Index of the batch of each step that is yielded.
         seed: Seed of the pass.
 
     Yields:
         Kind, examples, and whether the batch counts; see ``Schedule.counts``. All parts have the
-        same number of batches. The examples of all parts together do not depend on ``parts``.
+        same number of batches. The examples of all parts together do not depend on ``batches``.
     """
     for kind in range(len(sampler.kinds)):
         random = np.random.default_rng([*seed, kind + 1])
         examples = sampler.plan(kind, random)
-        for step in balance_steps(examples, limits, parts=parts, random=random):
+        for step in balance_steps(examples, limits, batches=batches, random=random):
             made: list[Example] = []
-            for row in _rows(step, part):
-                own = np.random.default_rng([*seed, kind + 1, row + 1])
-                made += sampler.examples(kind, examples.places[row : row + 1], own)
-            yield kind, made, len(step[part]) > 0
+            for row in _rows(step, batch):
+                generator = np.random.default_rng([*seed, kind + 1, row + 1])
+                made += sampler.examples(kind, examples.positions[row : row + 1], generator)
+            yield kind, made, len(step[batch]) > 0
 
 
-def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:
+def _rows(batches: Sequence[np.ndarray], batch: int) -> np.ndarray:
     """Return the rows of a batch, or one row of another batch if it is empty."""
-    if len(parts[part]):
-        return parts[part]
-    return next(rows for rows in parts if len(rows))[:1]
+    if len(batches[batch]):
+        return batches[batch]
+    return next(rows for rows in batches if len(rows))[:1]
 
 
 @dataclass(slots=True)
@@ -116,7 +118,7 @@ class _Progress:
         sampler: Sampler of the pass.
         number: Number of the pass, counted from 0. -1 before the first pass.
         first: Number of steps of this kind before the pass.
-        steps: Rows of ``Pass.places`` of each batch of each step.
+        steps: Rows of ``Pass.positions`` of each batch of each step.
         seconds: Duration of all examples of the pass, in seconds.
     """
 
@@ -144,20 +146,21 @@ class Schedule:
     """
 
     def __init__(
-        self, sampler: Sampler, limits: Limits, *, steps: int, parts: int, seed: Sequence[int]
+        self, sampler: Sampler, limits: Limits, *, steps: int, batches: int, seed: Sequence[int]
     ) -> None:
         self._sampler = sampler
         self._limits = limits
-        self._parts = parts
+        self._batches = batches
         self._seed = list(seed)
-        shares = np.array(sampler.kinds)  # of the audio, then of the steps
+        # Shares of the audio; below, they become shares of the steps.
+        shares = np.array(sampler.kinds)
         self._progress = [_Progress(sampler) for _ in shares]
         if limits.examples is not None and len(shares) > 1:
             shares = shares / [self._seconds_per_step(kind) for kind in range(len(shares))]
             shares /= shares.sum()
         self._shares = shares
         self._kinds = np.random.default_rng(self._seed).choice(len(shares), size=steps, p=shares)
-        # number of earlier steps of the same kind
+        # For each step, the number of earlier steps of the same kind.
         self._earlier = np.zeros(steps, dtype=int)
         for kind in range(len(shares)):
             is_kind = self._kinds == kind
@@ -188,27 +191,27 @@ class Schedule:
         ]
         return float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
 
-    def places(self, step: int) -> tuple[int, list[np.ndarray]]:
+    def batch_rows(self, step: int) -> tuple[int, list[np.ndarray]]:
         """Return the kind of the examples of a step, and the rows of each of its batches."""
         kind, index = int(self._kinds[step]), int(self._earlier[step])
         progress = self._advance(kind, index)
         return kind, progress.steps[index - progress.first]
 
-    def counts(self, step: int, part: int) -> bool:
+    def counts(self, step: int, batch: int) -> bool:
         """Return whether a batch of a step counts in the loss.
 
         If a step has fewer examples than batches, a batch without an example of its own has one of
         another batch and does not count.
         """
-        _, parts = self.places(step)
-        return len(parts[part]) > 0
+        _, rows = self.batch_rows(step)
+        return len(rows[batch]) > 0
 
-    def examples(self, step: int, part: int) -> Sequence[Example]:
+    def examples(self, step: int, batch: int) -> Sequence[Example]:
         """Return the examples of one of the batches of a step, at least one."""
-        kind, parts = self.places(step)
-        # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1
-        random = np.random.default_rng([*self._seed, step, part + 1])
-        return self._progress[kind].sampler.examples(kind, _rows(parts, part), random)
+        kind, rows = self.batch_rows(step)
+        # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1.
+        random = np.random.default_rng([*self._seed, step, batch + 1])
+        return self._progress[kind].sampler.examples(kind, _rows(rows, batch), random)
 
     def _seconds_per_step(self, kind: int) -> Seconds:
         """Return the mean duration of the examples of a step in the first pass over a kind."""
@@ -226,7 +229,7 @@ class Schedule:
             random = np.random.default_rng([*self._seed, kind + 1, progress.number + 1, 1])
             progress.sampler = self._sampler.window(progress.number)
             examples = progress.sampler.plan(kind, random)
-            steps = balance_steps(examples, self._limits, parts=self._parts, random=random)
-            progress.steps = [[examples.places[part] for part in step] for step in steps]
+            steps = balance_steps(examples, self._limits, batches=self._batches, random=random)
+            progress.steps = [[examples.positions[rows] for rows in step] for step in steps]
             progress.seconds = float(examples.seconds.sum())
         return progress

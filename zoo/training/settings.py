@@ -99,7 +99,7 @@ class TrainingSettings:
         """
         steps = {
             stage.name: Schedule(
-                samplers[stage.name], stage.limits, steps=0, parts=batches, seed=[seed, number]
+                samplers[stage.name], stage.limits, steps=0, batches=batches, seed=[seed, number]
             ).steps_per_pass
             for number, stage in enumerate(self.curriculum.shared(batches).stages, start=1)
             if stage.passes

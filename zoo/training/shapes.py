@@ -51,7 +51,7 @@ WHOLE = (
 )
 
 
-class Memory:
+class TensorMemory:
     """Bytes of the meta tensors that exist.
 
     Attributes:
@@ -93,7 +93,7 @@ class ShapesOnly(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.memory = Memory()
+        self.memory = TensorMemory()
 
     def __torch_dispatch__(
         self,
@@ -106,12 +106,12 @@ class ShapesOnly(TorchDispatchMode):
         options = dict(kwargs or {})
         if "device" in options:
             options["device"] = META
-        given = [value for value in tree_leaves((args, options)) if isinstance(value, Tensor)]
-        by_shape = any(tensor.is_meta for tensor in given)
+        tensors = [value for value in tree_leaves((args, options)) if isinstance(value, Tensor)]
+        by_shape = any(tensor.is_meta for tensor in tensors)
         if by_shape:
             if func in INDEXING:
                 args = [args[0], list(_positions(args[1])), *args[2:]]
-            if not all(tensor.is_meta for tensor in given):
+            if not all(tensor.is_meta for tensor in tensors):
                 args, options = tree_map_only(Tensor, lambda one: one.to(META), (args, options))
         result = func(*args, **options)
         if "device" in options and not by_shape and not result.is_floating_point():
@@ -154,8 +154,8 @@ class AsOnGPU(TorchFunctionMode):
         if func in (torch.tensor, torch.as_tensor):
             made: Tensor = func(*args, **{**options, "device": "cpu"})
             return made.to(META) if made.is_floating_point() and made.dim() else made
-        given = [value for value in tree_leaves((args, options)) if isinstance(value, Tensor)]
-        if any(one.is_meta for one in given) and not all(one.is_meta for one in given):
+        tensors = [value for value in tree_leaves((args, options)) if isinstance(value, Tensor)]
+        if any(one.is_meta for one in tensors) and not all(one.is_meta for one in tensors):
             args, options = tree_map_only(Tensor, by_shape, (args, options))
         if self.half and func in HALF:
             args, options = _cast((args, options), torch.bfloat16)

@@ -124,7 +124,7 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
     gathered, device, sharded = strategy.gathered, strategy.root_device, system.backbone
     needed, free = NEEDED * gathered.bytes, free_memory(device)
     if device.type == "cpu":
-        free /= len(strategy.parallel_devices or ())  # each rank of this machine has a copy
+        free /= len(strategy.parallel_devices or ())  # each rank of this machine needs its own copy
     free = float(strategy.reduce(torch.tensor(free, device=device), reduce_op="min"))
     if needed > free:
         if strategy.is_global_zero and not strategy.warned:

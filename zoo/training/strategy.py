@@ -123,7 +123,8 @@ class ZeRO(DeepSpeedStrategy):
             shutil.rmtree(new, ignore_errors=True)
         self.barrier()
         engine, left_out = self.deepspeed_engine, checkpoint[RESTORED]
-        frozen = engine._get_zero_frozen_param_attributes  # saved beside the state dict
+        # DeepSpeed saves these beside the state dict.
+        frozen = engine._get_zero_frozen_param_attributes
         engine._get_zero_frozen_param_attributes = lambda attribute_of: {
             name: value for name, value in frozen(attribute_of).items() if name not in left_out
         }

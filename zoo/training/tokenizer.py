@@ -71,6 +71,6 @@ def train_tokenizer(
 
 def backbone_class(cfg: Config) -> type[Backbone]:
     """Return the class of the configured backbone."""
-    found = target_of(cfg.backbone)
-    assert issubclass(found, Backbone)
-    return found
+    target = target_of(cfg.backbone)
+    assert issubclass(target, Backbone)
+    return target

@@ -39,14 +39,14 @@ REPLACED = {
 }
 
 
-def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
+def make_trainer(options: Mapping[str, Any], **arguments: Any) -> lightning.Trainer:
     """Create a Lightning Trainer.
 
     Several devices without a chosen strategy run ``zoo.training.ddp.DDP``.
 
     Args:
         options: The user's arguments of the Trainer.
-        **given: Arguments of the Trainer that the training code sets. The user's callbacks are
+        **arguments: Arguments of the Trainer that the training code sets. The user's callbacks are
             added to ``callbacks``.
 
     Raises:
@@ -66,7 +66,7 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         )
     if strategy == "ddp" or (strategy == "auto" and not is_single(options)):
         strategy = DDP()
-    callbacks = given.pop("callbacks", ())
+    callbacks = arguments.pop("callbacks", ())
     plugins = options.get("plugins") or []
     plugins = plugins if isinstance(plugins, Sequence) else [plugins]
     if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
@@ -77,7 +77,7 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         "enable_model_summary": False,
         "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps
     }
-    trainer = create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
+    trainer = create_trainer({**options, **fixed, **arguments, "strategy": strategy}, callbacks)
     check_precision(trainer)
     if isinstance(trainer.strategy, FSDP2 | ZeRO):
         trainer.strategy.check(trainer)

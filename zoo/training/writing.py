@@ -14,7 +14,7 @@ from torch import Tensor
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError
 
-# of torch.load(weights_only=True), for a file of any content
+# Errors that torch.load(weights_only=True) raises for damaged files.
 READ_ERRORS = (
     pickle.UnpicklingError,
     RuntimeError,
@@ -96,8 +96,8 @@ def copy_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
             copies[key] = tensor.detach().to("cpu", copy=True)
         return copies[key]
 
-    found: dict[str, Any] = apply_to_collection(checkpoint, Tensor, copy)
-    return found
+    copied: dict[str, Any] = apply_to_collection(checkpoint, Tensor, copy)
+    return copied
 
 
 def _write(checkpoint: dict[str, Any], path: Path) -> None:

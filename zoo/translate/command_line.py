@@ -38,23 +38,25 @@ def to_overrides(arguments: Sequence[str]) -> list[str]:
     Raises:
         ZooError: an argument is neither an option, nor an override, nor an existing file or folder.
     """
-    given: list[str] = []
+    hydra_arguments: list[str] = []
     inputs: list[str] = []
     remaining = iter(arguments)
     for argument in remaining:
         if argument == "--":
             inputs += [_existing(path) for path in remaining]
         elif argument == MICROPHONE:
-            given.append("microphone=true")
+            hydra_arguments.append("microphone=true")
         elif argument.startswith("-"):
-            given.append(argument)
+            hydra_arguments.append(argument)
             if argument in WITH_VALUE:
-                given += [value for value in [next(remaining, None)] if value is not None]
+                hydra_arguments += [value for value in [next(remaining, None)] if value is not None]
         elif not Path(argument).exists() and OVERRIDE.match(argument):
-            given.append(argument)
+            hydra_arguments.append(argument)
         else:
             inputs.append(_existing(argument))
-    return [*given, f"inputs=[{','.join(map(quote_text, inputs))}]"] if inputs else given
+    if inputs:
+        hydra_arguments.append(f"inputs=[{','.join(map(quote_text, inputs))}]")
+    return hydra_arguments
 
 
 def _existing(path: str) -> str:

@@ -26,7 +26,7 @@ class Display:
     def __init__(self, target: Language, file: TextIO | None = None) -> None:
         self._target = target
         self._console = Console(file=file or sys.stdout, highlight=False, soft_wrap=True)
-        self._column = 0  # of the current line; 0: no line has begun
+        self._column = 0  # column of the current line; 0: no line has begun
         self._line = ""  # text of the current line
 
     def begin(self, title: str, duration: Seconds | None = None) -> None:

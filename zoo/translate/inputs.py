@@ -37,7 +37,7 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
     talks = []
     for path, name in zip(files, _names(files), strict=True):
         file = readable(path, folder)
-        samples = audio.load(file)  # raises ZooError for audio that cannot be read
+        samples = audio.load(file)  # called for its ZooError for audio that cannot be read
         seconds = samples.numel() / SAMPLE_RATE
         talks.append(without_references(name, file, seconds, source_language))
     return talks
@@ -64,16 +64,16 @@ def _files(path: Path) -> Iterator[Path]:
             raise ZooError(f"There is no file or folder {str(path)!r}.")
         yield path
         return
-    found = [
+    files = [
         file
         for file in sorted(path.rglob("*"))
         if file.suffix.lower() in SUFFIXES
         and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        and not any(name.startswith(".") for name in file.relative_to(path).parts)
     ]
-    if not found:
+    if not files:
         raise ZooError(f"Folder {path} has no audio file ({' '.join(SUFFIXES)}).")
-    yield from found
+    yield from files
 
 
 def _names(files: Iterable[Path]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from zoo.translate.display import Display
 from zoo.translate.inputs import find_talks, without_references
 from zoo.translate.live import check_speed
 from zoo.translate.microphone import SoundDevice
-from zoo.translate.output import Output
+from zoo.translate.output import TranslationFolder
 from zoo.translate.streams import MICROPHONE, Translation
 from zoo.types import Seconds
 
@@ -69,7 +69,7 @@ def translate(cfg: Config) -> None:
         logger = WandbSettings(mode="disabled")
         with Tracker(run, config=config, overrides=overrides(), settings=logger) as tracker:
             tracker.record_models(config)
-            output = Output(run.folder)
+            output = TranslationFolder(run.folder)
             translation = Translation(system, output, Display(system.target_language))
             translation.warm_up(talks)
             if microphone is None:
@@ -119,11 +119,11 @@ def sources(cfg: Config, folder: Path) -> tuple[Sequence[Talk], SoundDevice | No
 
 def command(cfg: Config) -> str:
     """Return the command line of this job, with the inputs as files."""
-    given = [item for item in overrides() if not item.startswith("inputs=")]
-    return f"{job_command('translate')} {shlex.join([*cfg.inputs, *given])}"
+    typed = [item for item in overrides() if not item.startswith("inputs=")]
+    return f"{job_command('translate')} {shlex.join([*cfg.inputs, *typed])}"
 
 
-def finish(output: Output, system: StreamingSystem, facts: Mapping[str, str]) -> None:
+def finish(output: TranslationFolder, system: StreamingSystem, facts: Mapping[str, str]) -> None:
     """Write the target speech and the page, and print the paths of all files.
 
     Args:

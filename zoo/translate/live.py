@@ -12,7 +12,7 @@ from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
 
 Speed = float | Literal["max"]
-PATIENCE: Seconds = 0.05  # longest sleep after which Ctrl-C is noticed
+PATIENCE: Seconds = 0.05  # longest sleep, so that Ctrl-C is noticed soon
 
 
 class Stop:

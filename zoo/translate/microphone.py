@@ -67,8 +67,8 @@ class SoundDevice:
                 device=self._device, channels=1, dtype="float32", samplerate=SAMPLE_RATE
             )
         except self._sounddevice.PortAudioError:
-            found = self._sounddevice.query_devices(self._device, "input")
-            return int(found["default_samplerate"])
+            device = self._sounddevice.query_devices(self._device, "input")
+            return int(device["default_samplerate"])
         return SAMPLE_RATE
 
     def recording(self, receive: Receive) -> AbstractContextManager[Any]:
@@ -91,7 +91,7 @@ def _sounddevice() -> ModuleType:
     """Import sounddevice. Raises ZooError if it or PortAudio is missing."""
     try:
         import sounddevice
-    except (ImportError, OSError) as error:  # OSError: no PortAudio
+    except (ImportError, OSError) as error:  # OSError: PortAudio is not installed
         raise ZooError(
             f"A microphone needs sounddevice and PortAudio ({error}): "
             "pip install 'simulzoo[microphone]'; on Debian also apt install libportaudio2."

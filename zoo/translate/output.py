@@ -22,7 +22,7 @@ LOG = "log/instances.log"  # with the speech and what SimulEval reads in its fol
 PAGE = "report.html"
 
 
-class Output:
+class TranslationFolder:
     """The folder of a translation.
 
     Args:

@@ -14,7 +14,7 @@ from zoo.translate.display import Display
 from zoo.translate.inputs import without_references
 from zoo.translate.live import Speed, Stop, arriving
 from zoo.translate.microphone import Capture, Microphone
-from zoo.translate.output import Output
+from zoo.translate.output import TranslationFolder
 from zoo.types import SAMPLE_RATE, Instance
 
 MICROPHONE = "microphone"  # name of the talk of a microphone
@@ -35,7 +35,9 @@ class Translation:
         stop: whether a signal has ended a source; no further source is opened then.
     """
 
-    def __init__(self, system: StreamingSystem, output: Output, display: Display) -> None:
+    def __init__(
+        self, system: StreamingSystem, output: TranslationFolder, display: Display
+    ) -> None:
         self.stop = Stop()
         self._system = system
         self._output = output

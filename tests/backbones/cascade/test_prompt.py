@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
+from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, Template
 from zoo.errors import ZooError
 from zoo.languages import language
 
@@ -20,7 +20,9 @@ def tokenizer(tokenizer_folder: Path) -> PreTrainedTokenizerBase:
 def asked(
     tokenizer: PreTrainedTokenizerBase, prefix_place: PrefixPlace, template: Template | None = None
 ) -> str:
-    prompt = Prompt(tokenizer=tokenizer, template=template or Template(), prefix_place=prefix_place)
+    prompt = CascadePrompt(
+        tokenizer=tokenizer, template=template or Template(), prefix_place=prefix_place
+    )
     ids = prompt.opening(
         source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat "
     )
@@ -42,7 +44,7 @@ def test_what_was_written_may_stand_elsewhere(tokenizer: PreTrainedTokenizerBase
 
 
 def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
-    prompt = Prompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
+    prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
     ids = prompt.opening(source=DE, target=ES, transcript="Ja", translation="")
     assert "Translate the German text to Spanish based on the given Spanish" in str(
         tokenizer.decode(ids)
@@ -50,7 +52,7 @@ def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def test_the_chat_format_is_tokens_not_text(tokenizer: PreTrainedTokenizerBase) -> None:
-    prompt = Prompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
+    prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
     ids = prompt.opening(source=EN, target=DE, transcript="Ja", translation="")
     user, end, assistant = tokenizer.convert_tokens_to_ids(["<|user|>", "<|end|>", "<|assistant|>"])
     assert (ids[0], ids[-2:], prompt.end) == (user, [end, assistant], end)
@@ -66,4 +68,6 @@ def test_an_instruction_with_other_braces_is_refused(instruction: str) -> None:
 
 def test_an_end_that_is_no_token_is_refused(tokenizer: PreTrainedTokenizerBase) -> None:
     with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'"):
-        Prompt(tokenizer=tokenizer, template=Template(end="<|im_end|>"), prefix_place="prompt")
+        CascadePrompt(
+            tokenizer=tokenizer, template=Template(end="<|im_end|>"), prefix_place="prompt"
+        )

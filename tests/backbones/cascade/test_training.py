@@ -12,7 +12,7 @@ import yaml
 from tests.backbones.cascade.conftest import Make
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
-from zoo.backbones.cascade.data import Collator
+from zoo.backbones.cascade.data import CascadeCollator
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.languages import language
@@ -83,7 +83,7 @@ def test_forced_words_have_no_label(make: Make) -> None:
 
 @pytest.mark.parametrize("prefix_place", ["prompt", "both"])
 def test_forced_words_are_in_the_prompt_without_labels(prefix_place: str, make: Make) -> None:
-    rows = turns(make(prefix_place=prefix_place), excerpts(20, given=2))
+    rows = turns(make(prefix_place=prefix_place), excerpts(20, num_forced=2))
     assert all("German translation: Julia hat" in text for text, _ in rows)
     assert not any("Julia" in labelled for _, labelled in rows)
 
@@ -100,7 +100,7 @@ def test_some_transcripts_have_no_case_and_punctuation(
 
 def test_batches_follow_from_the_excerpts(make: Make) -> None:
     backbone = make(plain=0.5)
-    one, other = (Collator(backbone.prompt, 0.5)(excerpts(8)) for _ in range(2))
+    one, other = (CascadeCollator(backbone.prompt, 0.5)(excerpts(8)) for _ in range(2))
     assert torch.equal(one.input_ids, other.input_ids)
     assert torch.equal(one.labels, other.labels)
 

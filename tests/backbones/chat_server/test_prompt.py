@@ -8,16 +8,18 @@ import torch
 
 from tests.fixtures.chat_server import samples
 from tests.fixtures.streams import white_noise
-from zoo.backbones.chat_server.prompt import SHORTEST, Message, Prompt, Template
+from zoo.backbones.chat_server.prompt import SHORTEST, ChatServerPrompt, Message, Template
 from zoo.errors import ZooError
 from zoo.languages import language
 
-PROMPT = Prompt(template=Template(), prefix_place="answer", audio_part="input_audio", direct=False)
+PROMPT = ChatServerPrompt(
+    template=Template(), prefix_place="answer", audio_part="input_audio", direct=False
+)
 NOISE = white_noise(4000, scale=0.1)
 GERMAN = language("de")
 
 
-def continued(prompt: Prompt, transcript: str, written: str) -> list[Message]:
+def continued(prompt: ChatServerPrompt, transcript: str, written: str) -> list[Message]:
     return prompt.translation(NOISE, GERMAN, transcript=transcript, written=written)
 
 

@@ -73,7 +73,7 @@ def stops_at_the_first_late_token(
     early = []
     whole = answers(backbone, Request())
     for policy in policies:
-        stopped = answers(backbone, Request(late=policy.late))
+        stopped = answers(backbone, Request(stop_at=policy.attends_to_newest))
         for complete, answer in zip(whole, stopped, strict=True):
             unstable = policy.unstable(complete)
             late = int(unstable.nonzero()[0]) if bool(unstable.any()) else None
@@ -189,8 +189,8 @@ def test_only_streams_with_a_rule_end_early(folders: Folders) -> None:
     policy = AlignAtt(frames=30)
     wave = white_noise(40_000, scale=0.1)
     sessions = [new_session(backbone, wave) for _ in range(2)]
-    request = Request(late=policy.late)
-    stopped, whole = backbone.decode(sessions, [request, replace(request, late=None)], ALIGNED)
+    request = Request(stop_at=policy.attends_to_newest)
+    stopped, whole = backbone.decode(sessions, [request, replace(request, stop_at=None)], ALIGNED)
     assert stopped.num_new_tokens == 1
     assert whole.num_new_tokens > 1
     assert whole.finished

@@ -5,8 +5,8 @@ import random
 import pytest
 import torch
 
-from zoo.backbones.common.continuation import Context
-from zoo.backbones.common.rules import RepetitionControls, Rules
+from zoo.backbones.common.continuation import SearchContext
+from zoo.backbones.common.rules import RepetitionControls, SearchRules
 
 VOCABULARY = 7
 
@@ -21,7 +21,7 @@ def following(ids: list[int], text: list[int], size: int) -> list[int]:
 
 
 def plain(
-    controls: RepetitionControls, row: list[float], context: Context, answer: list[int]
+    controls: RepetitionControls, row: list[float], context: SearchContext, answer: list[int]
 ) -> list[float]:
     """Scores of one row, by definition."""
     ids = (context.earlier if controls.compared == "text" else context.prompt) + answer
@@ -46,7 +46,7 @@ def test_all_rows_at_once_are_each_row_alone(compared: str, size: int, penalty: 
     for trial in range(30):
         lengths = [chance.choice([0, 1, 2, 4, 30]) for _ in range(4)]
         contexts = [
-            Context(
+            SearchContext(
                 [chance.randrange(VOCABULARY) for _ in range(length)],
                 [chance.randrange(VOCABULARY) for _ in range(chance.choice([0, 1, length]))],
             )
@@ -54,7 +54,7 @@ def test_all_rows_at_once_are_each_row_alone(compared: str, size: int, penalty: 
         ]
         answers = [[chance.randrange(VOCABULARY) for _ in range(trial % 3)] for _ in lengths]
         log_probs = torch.randn(4, VOCABULARY, generator=torch.Generator().manual_seed(trial))
-        rules = Rules(controls, contexts, log_probs=log_probs, answers=answers)
+        rules = SearchRules(controls, contexts, log_probs=log_probs, answers=answers)
         for _ in range(4):
             scores = rules.scores(log_probs)
             expected = [
@@ -72,15 +72,17 @@ def test_all_rows_at_once_are_each_row_alone(compared: str, size: int, penalty: 
 
 def test_without_constraints_nothing_is_copied() -> None:
     log_probs = torch.zeros(1, VOCABULARY)
-    rules = Rules(RepetitionControls(), [Context([4], [])], log_probs=log_probs, answers=[[2]])
+    rules = SearchRules(
+        RepetitionControls(), [SearchContext([4], [])], log_probs=log_probs, answers=[[2]]
+    )
     assert rules.scores(log_probs) is log_probs
 
 
 def test_ids_excluded_first_are_allowed_later_and_after_a_draft() -> None:
     log_probs = torch.zeros(3, VOCABULARY)
-    rules = Rules(
+    rules = SearchRules(
         RepetitionControls(),
-        [Context([], [])] * 3,
+        [SearchContext([], [])] * 3,
         log_probs=log_probs,
         answers=[[], [5], []],
         never=[6],

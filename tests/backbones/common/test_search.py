@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.continuation import Answer, Context, staying
+from zoo.backbones.common.continuation import Answer, SearchContext, staying
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.errors import ZooError
 
@@ -69,7 +69,7 @@ def run(
     script: Script, config: SearchConfig, *, limits: list[int], **options: Any
 ) -> tuple[Table, list[Answer]]:
     table = Table(script, len(limits))
-    contexts = [Context([], []) for _ in limits]
+    contexts = [SearchContext([], []) for _ in limits]
     answers = search(table, config, contexts=contexts, limits=limits, ends=[END], **options)
     return table, answers
 
@@ -107,7 +107,7 @@ def test_nothing_is_computed_beyond_what_is_enough() -> None:
 def test_every_end_id_ends_an_answer_and_is_no_part_of_it(beams: int) -> None:
     for ends in ([END], [END, 3], [3, END], [5, END, 3]):
         table = Table(counting(6), 2)
-        contexts = [Context([], []), Context([], [])]
+        contexts = [SearchContext([], []), SearchContext([], [])]
         answers = search(
             table, SearchConfig(beams=beams), contexts=contexts, limits=[9, 9], ends=ends
         )

@@ -21,7 +21,7 @@ from zoo.backbones.common.speech_llm.data import collate
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, slide
+from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, slide
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -197,7 +197,7 @@ def test_the_window_equals_the_plain_computation(
         [],
     )
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    state = StreamState(
+    state = WindowState(
         encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION
     )
     for index in range(12):

@@ -20,7 +20,7 @@ from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, slide
+from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, slide
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk
@@ -160,11 +160,11 @@ def test_talks_in_lockstep_equal_plain_streams(
     assert len(lengths) > 1
 
 
-def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> None:
+def assert_same_cache(plain: ModuleType, state: WindowState, oracle: object) -> None:
     """Values are equal; keys are the oracle's, rotated to the positions of the fast form."""
     for layer, kept in enumerate(oracle.kept):
         keys, values = (torch.stack(part, dim=1) for part in zip(*kept, strict=True))
-        places = state.dropped + torch.arange(state.kept)
+        places = state.dropped + torch.arange(state.num_cached)
         torch.testing.assert_close(state.cache[layer, 1], values, rtol=0, atol=1e-9)
         torch.testing.assert_close(
             state.cache[layer, 0], plain.turned(keys, places[:, None]), rtol=0, atol=1e-9
@@ -174,9 +174,9 @@ def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> 
 # ---- a thousand evictions
 
 
-def new_state(backbone: InfiniSST) -> StreamState:
+def new_state(backbone: InfiniSST) -> WindowState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(
+    return WindowState(
         encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION
     )
 
@@ -263,7 +263,7 @@ def test_a_thousand_evictions_of_whole_turns(make: Make, plain: ModuleType) -> N
     torch.testing.assert_close(fast_form(backbone, WHOLE_TURNS), paper, rtol=0, atol=1e-9)
 
 
-def leave_as_is(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+def leave_as_is(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) -> None:
     """Not the zoo's: the instruction's keys stay where they were."""
     slide(state, config, decoder)
     if state.anchor is not None:
@@ -277,7 +277,7 @@ def test_an_instruction_that_does_not_turn_is_noticed(make: Make) -> None:
     assert (right[-1] - wrong[-1]).abs().max() > 0.01
 
 
-def turn_the_turned(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+def turn_the_turned(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) -> None:
     """Not the zoo's: the instruction's keys turn from where they are, not from their first copy."""
     before, keys = state.dropped, state.cache[:, 0, :, : state.instruction].clone()
     slide(state, config, decoder)

@@ -146,7 +146,7 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
         turn(backbone, session, noise(0.96, seed=index))
         state = session.backbone_state
         sizes.add((state.encoder.cache.shape[3], session.audio.numel()))
-        assert state.kept <= state.instruction + 80 + len(backbone.prompt.turn(1)) + 1 + 5
+        assert state.num_cached <= state.instruction + 80 + len(backbone.prompt.turn(1)) + 1 + 5
         assert all(position >= state.dropped for position, _ in state.target_tokens[-3:])
     assert sizes == {(48, 0)}
     assert session.audio_start == 12 * CHUNK_SAMPLES
@@ -169,7 +169,7 @@ def test_a_turn_that_does_not_end_is_closed(
     assert END not in first.token_ids
     assert session.backbone_state.pending == [int(first.token_ids[-1]), END]
     assert (
-        session.backbone_state.kept
+        session.backbone_state.num_cached
         == session.backbone_state.instruction + len(backbone.prompt.turn(2)) + 19
     )
     assert turn(backbone, session, noise(0.96)).num_new_tokens == 10
@@ -204,7 +204,7 @@ def test_audio_short_of_a_chunk_waits_and_the_last_piece_is_filled_up(
     backbone, signal = make(), noise(0.96 * 2.5)
     pieces, exact = open_session(make_system, backbone), open_session(make_system, backbone)
     assert turn(backbone, pieces, signal[:5000]).num_new_tokens == 0
-    assert (pieces.audio.numel(), pieces.backbone_state.kept) == (5000, 0)
+    assert (pieces.audio.numel(), pieces.backbone_state.num_cached) == (5000, 0)
     first = turn(backbone, pieces, signal[5000 : CHUNK_SAMPLES + 700])
     assert pieces.audio.numel() == 700
     assert torch.equal(first.token_ids, turn(backbone, exact, signal[:CHUNK_SAMPLES]).token_ids)

@@ -48,8 +48,8 @@ def test_an_instruction_that_is_not_kept_goes_first(
     assert min(first.dropped, second.dropped) > instruction
     assert outputs[0][0] == outputs[1][0]  # nothing has been dropped yet
     assert outputs[0] != outputs[1]
-    assert sum(first.turns) == first.kept - instruction
-    assert sum(second.turns) == second.kept
+    assert sum(first.turns) == first.num_cached - instruction
+    assert sum(second.turns) == second.num_cached
 
 
 def test_a_batch_without_its_instruction_gives_each_stream_its_words_alone(
@@ -86,7 +86,7 @@ def test_the_instruction_names_the_multiplier_for_any_first_chunk(
     assert backbone._opening(session) == [1, *backbone.prompt.ids("2"), END]
     turn(backbone, session, noise(0.96 * chunks), final=chunks == 1)
     assert session.backbone_state.instruction == 3
-    assert session.backbone_state.kept >= 3 + len(backbone.prompt.turn(chunks))
+    assert session.backbone_state.num_cached >= 3 + len(backbone.prompt.turn(chunks))
 
 
 @pytest.mark.parametrize(("chunks", "limit"), [(1, 20), (2, 20), (4, 40)])
@@ -105,7 +105,7 @@ def test_a_dropped_last_id_is_not_in_the_window_either(
     session = make_system(backbone).open("talk")
     hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone_state
     assert (hypothesis.num_new_tokens, state.pending) == (9, [END])
-    assert state.kept == state.instruction + len(backbone.prompt.turn(1)) + 9
+    assert state.num_cached == state.instruction + len(backbone.prompt.turn(1)) + 9
     assert [token for _, token in state.target_tokens] == hypothesis.token_ids.tolist()
 
 

@@ -14,12 +14,12 @@ from transformers import (
 )
 
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, Context
-from zoo.backbones.common.rules import Rules
+from zoo.backbones.common.continuation import Answer, SearchContext
+from zoo.backbones.common.rules import SearchRules
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
-from zoo.backbones.infinisst.window import StreamState
+from zoo.backbones.infinisst.window import WindowState
 
 END = 2
 PLAIN = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
@@ -36,17 +36,17 @@ def ours(
     prompts: list[Tensor],
     config: TurnSearchConfig,
     limits: list[int],
-    contexts: list[Context] | None = None,
+    contexts: list[SearchContext] | None = None,
     never: list[int] | None = None,
 ) -> list[Answer]:
     states = [
-        StreamState(
+        WindowState(
             encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
             cache=empty_cache(backbone.decoder),
         )
         for _ in prompts
     ]
-    contexts = contexts or [Context([], []) for _ in prompts]
+    contexts = contexts or [SearchContext([], []) for _ in prompts]
     turn = CausalBranches(backbone.decoder, states, prompts)
     return search(turn, config, contexts=contexts, limits=limits, end=END, never=never or [])
 
@@ -145,7 +145,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
         embeddings = prompt(backbone, seed)
         (answer,) = ours(backbone, [embeddings], dataclasses.replace(PLAIN, beams=beams), [12])
         cached = answer_ids(answer)[:-1]
-        state = StreamState(
+        state = WindowState(
             encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
             cache=empty_cache(backbone.decoder),
         )
@@ -160,7 +160,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
 class Controls(LogitsProcessor):
     """The logits processors of Transformers on the ids that each ``repetition`` option counts."""
 
-    def __init__(self, config: TurnSearchConfig, context: Context) -> None:
+    def __init__(self, config: TurnSearchConfig, context: SearchContext) -> None:
         earlier, size = torch.tensor([context.earlier], dtype=torch.long), config.no_repeat_ngram
         self.before = earlier if config.repetition == "text" else torch.tensor([context.prompt])
         self.processors = [
@@ -180,7 +180,7 @@ class Controls(LogitsProcessor):
         return torch.cat(rows)
 
 
-CONTEXT = Context(earlier=[50, 51, 52, 50, 51, 60] * 3, prompt=[END, 6, 7, 7, 7, END, 5])
+CONTEXT = SearchContext(earlier=[50, 51, 52, 50, 51, 60] * 3, prompt=[END, 6, 7, 7, 7, END, 5])
 
 
 @pytest.mark.parametrize("repetition", ["text", "prompt"])
@@ -189,7 +189,7 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
     generator = torch.Generator().manual_seed(0)
     log_probs = torch.randn(5, 70, generator=generator, dtype=torch.float64).log_softmax(-1)
     answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
-    rules = Rules(config.controls, [CONTEXT] * 5, log_probs=log_probs, answers=answers)
+    rules = SearchRules(config.controls, [CONTEXT] * 5, log_probs=log_probs, answers=answers)
     found = rules.scores(log_probs)
     torch.testing.assert_close(
         found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=1e-12
@@ -212,7 +212,7 @@ def test_search_under_controls_is_hugging_faces(
     for seed in range(8):
         embeddings = prompt(backbone, seed)
         (first,) = ours(backbone, [embeddings], plain, [12])
-        context = Context(earlier=first.tokens, prompt=[END, 6, *first.tokens[:3]])
+        context = SearchContext(earlier=first.tokens, prompt=[END, 6, *first.tokens[:3]])
         (answer,) = ours(backbone, [embeddings], config, [12], [context])
         expected = theirs(
             backbone, embeddings, plain, 12, logits_processor=[Controls(config, context)]
@@ -265,7 +265,11 @@ def test_streams_of_a_batch_do_not_see_each_other(
     backbone, config = make(seed=1), TurnSearchConfig(beams=beams, no_repeat_ngram=3)
     prompts = [prompt(backbone, seed, length) for seed, length in ((0, 3), (1, 9), (2, 5))]
     limits = [8, 2, 5]
-    contexts = [Context([50, 51, 52], [END]), Context([], [END, 60]), Context([80] * 7, [END])]
+    contexts = [
+        SearchContext([50, 51, 52], [END]),
+        SearchContext([], [END, 60]),
+        SearchContext([80] * 7, [END]),
+    ]
     together = ours(backbone, prompts, config, limits, contexts)
     for embeddings, limit, context, answer in zip(prompts, limits, contexts, together, strict=True):
         (alone,) = ours(backbone, [embeddings], config, [limit], [context])
@@ -277,8 +281,8 @@ def by_hand(
     config: TurnSearchConfig, earlier: list[list[int]], answers: list[list[int]]
 ) -> list[list[float]]:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0, -4.0]]).repeat(2, 1)
-    contexts = [Context(ids, prompt=[0]) for ids in earlier]
-    rules = Rules(config.controls, contexts, log_probs=log_probs, answers=answers)
+    contexts = [SearchContext(ids, prompt=[0]) for ids in earlier]
+    rules = SearchRules(config.controls, contexts, log_probs=log_probs, answers=answers)
     return rules.scores(log_probs).tolist()
 
 

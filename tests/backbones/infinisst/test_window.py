@@ -8,11 +8,11 @@ from torch import Tensor
 
 from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import search
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, recent_ids, slide
+from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 
 INSTRUCTION, END = 5, 2
 
@@ -24,9 +24,9 @@ def plain_decoder(*arguments: object):
     return module.PlainDecoder(*arguments)
 
 
-def new_state(backbone: InfiniSST, instruction: int = INSTRUCTION) -> StreamState:
+def new_state(backbone: InfiniSST, instruction: int = INSTRUCTION) -> WindowState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(
+    return WindowState(
         encoder=encoder, cache=empty_cache(backbone.decoder), instruction=instruction
     )
 
@@ -51,7 +51,7 @@ FORCED: list[int] = []
 
 def our_turn(
     backbone: InfiniSST,
-    state: StreamState,
+    state: WindowState,
     prompt: list[int],
     answer_ids: list[int],
     window: WindowConfig,
@@ -62,7 +62,7 @@ def our_turn(
     embed = backbone.decoder.get_input_embeddings()
     turn = CausalBranches(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
     config = Recorded(beams=1)
-    (answer,) = search(turn, config, contexts=[Context([], [])], limits=[20], end=END)
+    (answer,) = search(turn, config, contexts=[SearchContext([], [])], limits=[20], end=END)
     append_turn(state, turn.prefilled(0), answer, end=END)
     return [step[0] for step in STEPS]
 
@@ -109,12 +109,12 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
         fed += len(pending) + len(prompt) + len(answer_ids) - 1
         ends.append(fed)
         pending = [END]
-        assert state.kept == len(plain.kept[0])
+        assert state.num_cached == len(plain.kept[0])
     assert (state.dropped > 0) == (size < 1000) == (True in kept)
 
 
 @torch.inference_mode()
-def close_turn(state: StreamState, positions: int, tokens: list[int], cached: int) -> None:
+def close_turn(state: WindowState, positions: int, tokens: list[int], cached: int) -> None:
     """A turn of ``positions`` prompt positions whose first ``cached`` answer tokens have keys."""
     grown = torch.cat(
         [state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3
@@ -131,12 +131,12 @@ def test_positions_and_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     close_turn(state, 7, [60], cached=0)
     close_turn(state, 4, [], cached=0)
     assert state.turns == [8, 7, 4]
-    assert state.kept == INSTRUCTION + 19
+    assert state.num_cached == INSTRUCTION + 19
     assert state.pending == [END]
     assert state.target_tokens == [(11, 50), (12, 51), (20, 60)]
 
     slide(state, WindowConfig(size=12), backbone.decoder)
-    assert (state.kept, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
+    assert (state.num_cached, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
     assert state.next_position == INSTRUCTION + 19
     assert recent_ids(state, None) == [51, 60]
     slide(state, WindowConfig(size=10), backbone.decoder)
@@ -159,7 +159,7 @@ def test_whole_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     expected = torch.cat([values[:, :, :INSTRUCTION], values[:, :, INSTRUCTION + 8 :]], dim=2)
     assert torch.equal(state.cache[:, 1], expected)
     slide(state, WindowConfig(size=3, unit="turns"), backbone.decoder)
-    assert (state.turns, state.kept) == ([], INSTRUCTION)
+    assert (state.turns, state.num_cached) == ([], INSTRUCTION)
 
 
 @torch.inference_mode()

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.continuation import Context
-from zoo.backbones.common.rules import Rules
+from zoo.backbones.common.continuation import SearchContext
+from zoo.backbones.common.rules import SearchRules
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.lst import lst
 from zoo.backbones.lst.lst import LST
@@ -281,11 +281,11 @@ def test_audio_too_short_for_an_embedding_gives_an_empty_hypothesis(make: Make, 
 
 
 def test_repetition_controls_count_text_or_prompt() -> None:
-    context = Context(earlier=[5, 6], prompt=[1, 2, 5, 6])
+    context = SearchContext(earlier=[5, 6], prompt=[1, 2, 5, 6])
     scores = torch.full((1, 10), -1.0)
     for repetition, penalised in (("text", [5, 6, 7]), ("prompt", [1, 2, 5, 6, 7])):
         config = SearchConfig(repetition=repetition, repetition_penalty=2.0)  # type: ignore[arg-type]
-        rules = Rules(config.controls, [context], log_probs=scores, answers=[[7]])
+        rules = SearchRules(config.controls, [context], log_probs=scores, answers=[[7]])
         assert (rules.scores(scores)[0] == -2).nonzero().flatten().tolist() == penalised
     with pytest.raises(ZooError, match="repetition=prompt needs a no_repeat_ngram other than 1"):
         SearchConfig(repetition="prompt", no_repeat_ngram=1)
@@ -319,12 +319,12 @@ def test_an_answer_ends_at_its_first_late_token(
     policy = EDAtt(alpha=0.6, last_frames=4)
     seconds = (1.5, 2.5, 4.0, 3.2)
     answers = {}
-    for late in (None, policy.late):
+    for late in (None, policy.attends_to_newest):
         sessions = [
             live(backbone, seconds=length, prefix=[40, 51][: index % 3], seed=index)
             for index, length in enumerate(seconds)
         ]
-        answers[late] = backbone.decode(sessions, [Request(late=late)] * 4, ALIGNED)
+        answers[late] = backbone.decode(sessions, [Request(stop_at=late)] * 4, ALIGNED)
     early = 0
     for whole, stopped in zip(*answers.values(), strict=True):
         unstable = policy.unstable(whole).tolist()

@@ -51,7 +51,7 @@ def test_the_dialogue_of_an_excerpt(make: Make) -> None:
 
 
 def test_words_written_before_have_no_label(make: Make, excerpts: list[Excerpt]) -> None:
-    batch = make().collator()([replace(excerpts[0], given=1)])
+    batch = make().collator()([replace(excerpts[0], num_forced=1)])
     assert make().tokenizer.decode(batch.labels[0][batch.labels[0] != -100]) == " Tag<|eot_id|>"
     assert make().tokenizer.decode(batch.input_ids[0]).endswith("<|assistant|> Guten Tag<|eot_id|>")
 

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, Phi4MultimodalForCausalLM
 
 from tests.backbones.phi4_multimodal.tiny import CONFIG
 from zoo.backbones.base import FrameEncoder
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
@@ -165,7 +165,7 @@ def test_checkpointing_recomputes_both_parts_and_changes_no_gradient(
         ids = torch.tensor([[*backbone.prompt.opening(31, language("de")), 9, 10, 11]] * 2)
         labels = torch.full_like(ids, -100)
         labels[:, -3:] = ids[:, -3:]
-        backbone(ChainOfThoughtBatch(frames.double(), ids, labels, labels == 9))["loss"].backward()
+        backbone(ThoughtBatch(frames.double(), ids, labels, labels == 9))["loss"].backward()
         gradients.append(
             {name: p.grad for name, p in backbone.named_parameters() if p.requires_grad}
         )

@@ -155,7 +155,7 @@ def test_a_batch_is_collated_in_a_worker_and_forced_words_have_no_label(
 ) -> None:
     backbone = make()
     collate = pickle.loads(pickle.dumps(backbone.collator()))
-    free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
+    free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], num_forced=2)])
     given = len(backbone.tokenizer.encode("Die alte", add_special_tokens=False))
     opening = [3, int(backbone.languages.ids["deu"])]
     assert backbone.tokenizer.convert_ids_to_tokens(opening) == ["</s>", "__deu__"]

@@ -80,7 +80,7 @@ def test_a_batch_is_collated_in_a_worker_and_masks_its_padding(
 
 def test_forced_words_are_inputs_without_labels(make: Make, excerpts: list[Excerpt]) -> None:
     collate = make().collator()
-    free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
+    free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], num_forced=2)])
     assert forced.inputs.equal(free.inputs)
     assert (forced.labels == -100).sum() == len(" Die alte")
     assert forced.labels[0, len(" Die alte") :].equal(free.labels[0, len(" Die alte") :])

@@ -102,7 +102,7 @@ def test_its_segments_train_non_streaming_chains_of_thought(root: Path) -> None:
     config = SpeechChainOfThoughtConfig(mixture={"non_streaming": 1.0})
     sampler = config.sampler(read(root), target=language("de"), chunk_seconds=0.64)
     random = np.random.default_rng(0)
-    examples = sampler.examples(0, sampler.plan(0, random).places, random)
+    examples = sampler.examples(0, sampler.plan(0, random).positions, random)
     assert {(example.transcript, example.translation) for example in examples} == {
         ("One two.", "Eins zwei."),
         ("Three.", "Drei."),

@@ -32,7 +32,7 @@ from zoo.talks import Segment, Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 NOUN = "CTC recogniser"
-TICK: Samples = 160  # frames of all CTC models are whole multiples of 10 ms
+TICK: Samples = 160  # 10 ms; the frames of all CTC models last a multiple of this
 
 
 class CTCTimes:
@@ -90,10 +90,10 @@ class CTCTimes:
         """Return the name of the model. Raises ZooError if it is missing or no CTC model."""
         name = hub.required(NOUN, self.name, user="CTC alignment")
         config = find_config(name)
-        found = str((config.get("architectures") or ["unknown"])[0])
-        if not found.endswith("ForCTC"):
+        architecture = str((config.get("architectures") or ["unknown"])[0])
+        if not architecture.endswith("ForCTC"):
             raise ZooError(
-                f"{name} is not a {NOUN} but {found} according to its config.json; choose a "
+                f"{name} is not a {NOUN} but {architecture} according to its config.json; choose a "
                 "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...)."
             )
         return name
@@ -133,8 +133,8 @@ class CTCTimes:
                 "needs; choose a recogniser of characters, such as a Wav2Vec2ForCTC."
             )
         has_delimiter = delimiter is not None and self.language.separator != ""
-        place = self._tokenizer.word_delimiter_token_id if has_delimiter else None
-        return Letters(vocabulary, place, tokens)
+        delimiter_id = self._tokenizer.word_delimiter_token_id if has_delimiter else None
+        return Letters(vocabulary, delimiter_id, tokens)
 
     @torch.inference_mode()
     def _frame_samples(self) -> Samples:
@@ -148,13 +148,13 @@ class CTCTimes:
         assert self._network is not None, "call load first"
         results = [self._refused(segment) for segment in segments]
         # Segments of similar length share a batch, which keeps the padding short.
-        places = [place for place, result in enumerate(results) if result is None]
-        places.sort(key=lambda place: -segments[place].duration)
-        for start in range(0, len(places), self.batch_size):
-            batch = places[start : start + self.batch_size]
-            found = self._align(talk, [segments[place] for place in batch])
-            for place, result in zip(batch, found, strict=True):
-                results[place] = result
+        indices = [index for index, result in enumerate(results) if result is None]
+        indices.sort(key=lambda index: -segments[index].duration)
+        for start in range(0, len(indices), self.batch_size):
+            batch = indices[start : start + self.batch_size]
+            aligned = self._align(talk, [segments[index] for index in batch])
+            for index, result in zip(batch, aligned, strict=True):
+                results[index] = result
         return [result for result in results if result is not None]
 
     def _refused(self, segment: Segment) -> TimedWords | None:
@@ -179,26 +179,27 @@ class CTCTimes:
         units = [self.language.units(segment.source) for segment in segments]
         labels = [self._letters.labels(row) for row in units]
         log_probs = [
-            _with_wildcard(logits.float().log_softmax(-1)).cpu()  # many small steps follow
+            # On the CPU, because many small steps follow.
+            _with_wildcard(logits.float().log_softmax(-1)).cpu()
             for logits in frame_logits(self._network, self._extractor, waves)
         ]
         blank = int(self._tokenizer.pad_token_id)
         paths = best_ctc_paths(log_probs, [row.tokens for row in labels], blank=blank)
 
         results: list[TimedWords] = []
-        for place, (segment, path) in enumerate(zip(segments, paths, strict=True)):
+        for row, (segment, path) in enumerate(zip(segments, paths, strict=True)):
             if path is None:
-                frames, tokens = len(log_probs[place]), len(labels[place].tokens)
+                frames, tokens = len(log_probs[row]), len(labels[row].tokens)
                 problem = f"its {frames} frames are too few for the {tokens} labels of its text"
                 results.append(TimedWords(problem=problem))
                 continue
-            is_blank = log_probs[place][:, :-1].argmax(-1) == blank
-            spans = self._spans(labels[place], path, is_blank, segment)
+            is_blank = log_probs[row][:, :-1].argmax(-1) == blank
+            spans = self._spans(labels[row], path, is_blank, segment)
             aligned = tuple(
-                Word(units[place][word], start, end) for word, (start, end) in spans.items()
+                Word(units[row][word], start, end) for word, (start, end) in spans.items()
             )
             words = transcript_words(replace(segment, words=aligned), self.language)
-            score = path.score / len(path.places)
+            score = path.score / len(path.labels)
             results.append(TimedWords(words=tuple(words), score=score))
         return results
 
@@ -214,19 +215,19 @@ class CTCTimes:
             segment: segment, which all words lie in.
         """
         frames: dict[int, list[int]] = {}
-        for frame, place in enumerate(path.places.tolist()):
-            owner = labels.owners[place] if place >= 0 else None
+        for frame, index in enumerate(path.labels.tolist()):
+            owner = labels.owners[index] if index >= 0 else None
             if owner is not None:
                 frames.setdefault(owner, []).append(frame)
 
         hop = self._hop / SAMPLE_RATE
         spans: dict[int, tuple[Seconds, Seconds]] = {}
         previous = segment.offset
-        for place, owner in enumerate(labels.owners):
+        for index, owner in enumerate(labels.owners):
             if owner is None or owner in spans:
                 continue
             inside = frames[owner]
-            if labels.tokens[place] == self._letters.wildcard:
+            if labels.tokens[index] == self._letters.wildcard:
                 inside = [frame for frame in inside if not is_blank[frame]] or inside
             start = segment.offset + inside[0] * hop - self.lead
             end = segment.offset + (inside[-1] + 1) * hop + self.tail

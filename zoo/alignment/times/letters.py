@@ -60,20 +60,20 @@ class Letters:
         """
         tokens: list[int] = []
         for character in word.translate(APOSTROPHES):
-            found = self._character(character)
-            if not found and character.isalnum():
+            character_tokens = self._character(character)
+            if not character_tokens and character.isalnum():
                 return []
-            tokens += found
+            tokens += character_tokens
         return tokens
 
     def _character(self, character: str) -> list[int]:
         """Return the tokens of a character: itself, or in another case, or without accents."""
         for form in (character, character.lower(), character.upper()):
-            if form and all(part in self.vocabulary for part in form):
-                return [self.vocabulary[part] for part in form]
+            if form and all(letter in self.vocabulary for letter in form):
+                return [self.vocabulary[letter] for letter in form]
         plain = "".join(
-            part
-            for part in unicodedata.normalize("NFKD", character)
-            if not unicodedata.combining(part)
+            letter
+            for letter in unicodedata.normalize("NFKD", character)
+            if not unicodedata.combining(letter)
         )
         return self._character(plain) if len(plain) == 1 and plain != character else []

@@ -88,9 +88,9 @@ class SphinxTimes:
             talk.file, start=talk.offset + segment.offset, duration=segment.duration
         )
         for attempt in range(ATTEMPTS):
-            found = self._align(_dithered(samples, attempt + 1), segment, words)
-            if [VARIANT.sub("", word.text) for word in found] == words:
-                timed = transcript_words(replace(segment, words=tuple(found)), self.language)
+            aligned = self._align(_dithered(samples, attempt + 1), segment, words)
+            if [VARIANT.sub("", word.text) for word in aligned] == words:
+                timed = transcript_words(replace(segment, words=tuple(aligned)), self.language)
                 return TimedWords(tuple(timed))
         return TimedWords(problem="pocketsphinx found no alignment")
 
@@ -109,7 +109,8 @@ class SphinxTimes:
             self._decoder.end_utt()
         except RuntimeError as error:
             logger.warning("pocketsphinx cannot align %r: %s", segment.source, error)
-            self._decoder = _decoder()  # the old one may be inside an utterance
+            # A new decoder, because the old one may be inside an utterance.
+            self._decoder = _decoder()
             return []
         if self._decoder.hyp() is None:
             return []

@@ -22,7 +22,8 @@ NO_WORD = ("", "sil", "sp", "spn")  # labels of silence and noise, besides <eps>
 ITEM = re.compile(
     r'"(?:[^"]|"")*"|\[[0-9]*\]|(?<![\w.])[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?'
 )
-ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # of Praat, by byte-order mark
+# Encodings of Praat by their byte-order marks.
+ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 class TextGridTimes:
@@ -57,7 +58,7 @@ class TextGridTimes:
         self.pattern = pattern
         self.tier = tier
         try:
-            first, second = (pattern.format(talk="", voice="", segment=place) for place in (0, 1))
+            first, second = (pattern.format(talk="", voice="", segment=number) for number in (0, 1))
         except (KeyError, IndexError, ValueError) as error:
             raise ZooError(
                 f"pattern={pattern!r} may contain {{talk}}, {{voice}} and {{segment}}."
@@ -77,25 +78,31 @@ class TextGridTimes:
     def times(self, talk: Talk, segments: Sequence[Segment]) -> list[TimedWords]:
         """See ``WordTimer``; a missing or damaged file is a problem of its segments."""
         if self._by_segment:
-            # Their texts may have been changed since the files were written.
-            places = {(one.offset, one.duration): place for place, one in enumerate(talk.segments)}
-            return [self._own(talk, one, places[one.offset, one.duration]) for one in segments]
-        found = self._words(talk, place=0, shift=0.0)
-        if isinstance(found, str):
-            return [TimedWords(problem=found) for _ in segments]
-        return [self._timed(segment, found) for segment in segments]
+            # Segments are found by their times, because their texts may have changed since the
+            # files were written.
+            numbers = {
+                (one.offset, one.duration): number for number, one in enumerate(talk.segments)
+            }
+            return [
+                self._from_own_file(talk, one, numbers[one.offset, one.duration])
+                for one in segments
+            ]
+        words = self._words(talk, number=0, shift=0.0)
+        if isinstance(words, str):
+            return [TimedWords(problem=words) for _ in segments]
+        return [self._timed(segment, words) for segment in segments]
 
-    def _own(self, talk: Talk, segment: Segment, place: int) -> TimedWords:
+    def _from_own_file(self, talk: Talk, segment: Segment, number: int) -> TimedWords:
         """Return the words of a segment that has a file of its own."""
-        found = self._words(talk, place=place, shift=segment.offset)
-        return TimedWords(problem=found) if isinstance(found, str) else self._timed(segment, found)
+        words = self._words(talk, number=number, shift=segment.offset)
+        return TimedWords(problem=words) if isinstance(words, str) else self._timed(segment, words)
 
-    def _words(self, talk: Talk, *, place: int, shift: Seconds) -> list[Word] | str:
+    def _words(self, talk: Talk, *, number: int, shift: Seconds) -> list[Word] | str:
         """Read a file.
 
         Args:
             talk: the talk.
-            place: place of the segment in the talk.
+            number: index of the segment in the talk.
             shift: what to add to the times of the file.
 
         Returns:
@@ -104,7 +111,7 @@ class TextGridTimes:
         Raises:
             ZooError: the file is damaged.
         """
-        name = self.pattern.format(talk=talk.name, voice=talk.voice, segment=place)
+        name = self.pattern.format(talk=talk.name, voice=talk.voice, segment=number)
         path = Path(self.folder or "") / name
         if not path.is_file():
             return f"there is no file {name}"
@@ -188,10 +195,10 @@ def _tiers(items: Iterator[str]) -> Iterator[tuple[str, list[Word]]]:
             raise ValueError(item)
         return item[1:-1].replace('""', '"').strip()
 
-    number(), number()  # start and end of the file
+    number(), number()  # skip start and end of the file
     for _ in range(int(number())):
         kind, name = string(), string()
-        number(), number()  # start and end of the tier
+        number(), number()  # skip start and end of the tier
         count = int(number())
         if kind != "IntervalTier":
             for _ in range(count):

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BLANK = -1  # place of a frame that emits no label
+BLANK = -1  # label index of a frame that emits no label
 IMPOSSIBLE = float("-inf")
 
 
@@ -20,11 +20,11 @@ class CTCPath:
     """The most probable path of one waveform.
 
     Attributes:
-        places: (frames,) int64, index of the label that each frame emits; ``BLANK`` for none.
+        labels: (frames,) int64, index of the label that each frame emits; ``BLANK`` for none.
         score: log-probability of the path.
     """
 
-    places: Tensor
+    labels: Tensor
     score: float
 
 
@@ -50,7 +50,7 @@ def best_ctc_paths(
     device = log_probs[0].device
     tokens = [_with_blanks(row, blank).to(device) for row in labels]
     lengths = torch.tensor([len(row) for row in log_probs], device=device)
-    counts = torch.tensor([len(row) for row in tokens], device=device)  # of states
+    counts = torch.tensor([len(row) for row in tokens], device=device)  # numbers of states
     emitted = _emissions(log_probs, tokens)  # (rows, frames, states)
 
     # A state may follow the state two before it, unless it is a blank or repeats that label.
@@ -68,10 +68,10 @@ def best_ctc_paths(
     final = best[rows, last].tolist()
     states = _backward(steps, last, lengths).cpu()
 
-    places = torch.where(states % 2 == 1, states // 2, BLANK)
+    emitted_labels = torch.where(states % 2 == 1, states // 2, BLANK)
     return [
         None if score == IMPOSSIBLE else CTCPath(row[:length], score)
-        for row, length, score in zip(places, lengths.tolist(), final, strict=True)
+        for row, length, score in zip(emitted_labels, lengths.tolist(), final, strict=True)
     ]
 
 
@@ -118,10 +118,10 @@ def _forward(emitted: Tensor, may_skip: Tensor, lengths: Tensor) -> tuple[Tensor
         step = F.pad(best, (1, 0), value=IMPOSSIBLE)[:, :states]
         skip = F.pad(best, (2, 0), value=IMPOSSIBLE)[:, :states]
         skip = skip.masked_fill(~may_skip, IMPOSSIBLE)
-        found, steps_here = torch.stack([stay, step, skip]).max(dim=0)
+        best_before, steps_here = torch.stack([stay, step, skip]).max(dim=0)
         steps[:, frame] = steps_here.to(torch.int8)
         is_inside = (lengths > frame)[:, None]
-        best = torch.where(is_inside, found + emitted[:, frame], best)
+        best = torch.where(is_inside, best_before + emitted[:, frame], best)
     return best, steps
 
 

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from zoo.alignment.base import Loadable
 
 Pair = tuple[Sequence[str], Sequence[str]]  # words of the source and of the target
-Point = tuple[int, int]  # place of a source word and of a target word that translates it
+Point = tuple[int, int]  # indices of a source word and of a target word that translates it
 Links = tuple[tuple[int, ...], ...]  # for each target word, its source words in their order
 
 
@@ -39,4 +39,4 @@ def links(points: Iterable[Point], *, targets: int) -> Links:
     sources: list[set[int]] = [set() for _ in range(targets)]
     for source, target in points:
         sources[target].add(source)
-    return tuple(tuple(sorted(found)) for found in sources)
+    return tuple(tuple(sorted(source_words)) for source_words in sources)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from zoo.alignment.words.base import Links, Pair
 
-SIGNIFICANT = 10.83  # of the log-likelihood ratio with one degree of freedom; 0.1 % by chance
+# Log-likelihood ratio (one degree of freedom) that is exceeded by chance in 0.1 % of cases.
+SIGNIFICANT = 10.83
 
 Words = tuple[str, ...]
 
@@ -22,18 +23,18 @@ class Event(NamedTuple):
     """An aligned target word before another one that has other source words.
 
     Attributes:
-        own: its source words.
+        sources: its source words.
         following: source words of the next target word.
         word: the target word.
     """
 
-    own: Words
+    sources: Words
     following: Words
     word: str
 
 
 def with_context(
-    pairs: Sequence[Pair], found: Sequence[Links], *, least_ratio: float
+    pairs: Sequence[Pair], all_links: Sequence[Links], *, least_ratio: float
 ) -> list[Links]:
     """Add the source words of the next target word where they determine a target word.
 
@@ -43,50 +44,50 @@ def with_context(
 
     Args:
         pairs: words of all pairs of a corpus, as they are to be counted.
-        found: links of each pair.
+        all_links: links of each pair.
         least_ratio: smallest ratio of the two probabilities, above 1.
 
     Returns:
         Links of each pair.
     """
-    rows = [list(_events(pair, links)) for pair, links in zip(pairs, found, strict=True)]
+    rows = [list(_events(pair, links)) for pair, links in zip(pairs, all_links, strict=True)]
     events = Counter(event for row in rows for _, event in row)
     contexts: Counter[tuple[Words, Words]] = Counter()
     words: Counter[tuple[Words, str]] = Counter()
     alone: Counter[Words] = Counter()
     for event, count in events.items():
-        contexts[event.own, event.following] += count
-        words[event.own, event.word] += count
-        alone[event.own] += count
+        contexts[event.sources, event.following] += count
+        words[event.sources, event.word] += count
+        alone[event.sources] += count
 
     determined = set()
     for event, count in events.items():
-        others = contexts[event.own, event.following] - count
-        elsewhere = words[event.own, event.word] - count
-        rest = alone[event.own] - count - others - elsewhere
+        others = contexts[event.sources, event.following] - count
+        elsewhere = words[event.sources, event.word] - count
+        neither = alone[event.sources] - count - others - elsewhere
         in_context = count / (count + others)
-        in_general = (count + elsewhere) / alone[event.own]
+        in_general = (count + elsewhere) / alone[event.sources]
         is_likelier = in_context >= least_ratio * in_general
-        if is_likelier and log_likelihood_ratio(count, others, elsewhere, rest) >= SIGNIFICANT:
+        if is_likelier and log_likelihood_ratio(count, others, elsewhere, neither) >= SIGNIFICANT:
             determined.add(event)
 
     results: list[Links] = []
-    for row, links in zip(rows, found, strict=True):
+    for row, links in zip(rows, all_links, strict=True):
         changed = list(links)
-        for place, event in row:
+        for index, event in row:
             if event in determined:
-                changed[place] = tuple(sorted({*links[place], *links[place + 1]}))
+                changed[index] = tuple(sorted({*links[index], *links[index + 1]}))
         results.append(tuple(changed))
     return results
 
 
 def _events(pair: Pair, links: Links) -> Iterator[tuple[int, Event]]:
-    """Yield each target word that has links other than those of the next one, with its place."""
+    """Yield each target word that has links other than those of the next one, with its index."""
     source, target = pair
-    for place, (own, following) in enumerate(pairwise(links)):
-        if own and following and own != following:
-            after = tuple(source[index] for index in following)
-            yield place, Event(tuple(source[index] for index in own), after, target[place])
+    for position, (sources, following) in enumerate(pairwise(links)):
+        if sources and following and sources != following:
+            before, after = (tuple(source[index] for index in row) for row in (sources, following))
+            yield position, Event(before, after, target[position])
 
 
 def log_likelihood_ratio(both: int, first: int, second: int, neither: int) -> float:

@@ -83,11 +83,11 @@ class EflomalAligner:
         self.check()
         from eflomal import Aligner
 
-        places = [place for place, pair in enumerate(pairs) if all(pair)]
+        indices = [index for index, pair in enumerate(pairs) if all(pair)]
         results: list[Links] = [((),) * len(target) for _, target in pairs]
-        if not places:
+        if not indices:
             return results
-        plain = [_tokens(pairs[place]) for place in places]
+        plain = [_tokens(pairs[index]) for index in indices]
         sources, targets = ([" ".join(pair[side]) for pair in plain] for side in (0, 1))
 
         aligner = Aligner(
@@ -103,18 +103,18 @@ class EflomalAligner:
             except (OSError, RuntimeError) as error:
                 raise ZooError(f"eflomal failed: {error}") from error
             forward, reverse = map(read_links, files)
-        if not len(forward) == len(reverse) == len(places):
-            raise ZooError(f"eflomal aligned {len(forward)} of {len(places)} pairs.")
+        if not len(forward) == len(reverse) == len(indices):
+            raise ZooError(f"eflomal aligned {len(forward)} of {len(indices)} pairs.")
 
         combine = SYMMETRISATIONS[self.symmetrisation]
-        found = [
-            links(combine(set(one), set(other)), targets=len(pairs[place][1]))
-            for place, one, other in zip(places, forward, reverse, strict=True)
+        all_links = [
+            links(combine(set(one), set(other)), targets=len(pairs[index][1]))
+            for index, one, other in zip(indices, forward, reverse, strict=True)
         ]
         if self.context_ratio is not None:
-            found = with_context(plain, found, least_ratio=self.context_ratio)
-        for place, linked in zip(places, found, strict=True):
-            results[place] = linked
+            all_links = with_context(plain, all_links, least_ratio=self.context_ratio)
+        for index, linked in zip(indices, all_links, strict=True):
+            results[index] = linked
         return results
 
 
@@ -127,5 +127,5 @@ def _tokens(pair: Pair) -> Pair:
 def _token(word: str) -> str:
     """Return a word in lower case without punctuation at its ends; of punctuation all of it."""
     word = word.lower()
-    places = [place for place, character in enumerate(word) if character.isalnum()]
-    return word[places[0] : places[-1] + 1] if places else word
+    indices = [index for index, character in enumerate(word) if character.isalnum()]
+    return word[indices[0] : indices[-1] + 1] if indices else word

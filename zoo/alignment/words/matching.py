@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Method = Literal["argmax", "itermax", "match"]
 
-ITERATIONS = 2  # of Itermax; n_max in the paper
-DISCOUNT = 0.9  # of similarities to a word that is aligned already; alpha in the paper
+ITERATIONS = 2  # iterations of Itermax; n_max in the paper
+DISCOUNT = 0.9  # factor on similarities to a word that is already aligned; alpha in the paper
 
 
 def argmax(similarity: Matrix) -> NDArray[np.bool_]:

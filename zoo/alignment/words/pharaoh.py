@@ -99,11 +99,11 @@ def read_links(path: Path) -> list[list[Point]]:
 
 
 def _point(item: str, where: str) -> Point:
-    """Return a link. Raises ZooError if it is not two places joined by a hyphen."""
-    found = LINK.fullmatch(item)
-    if found is None:
+    """Return a link. Raises ZooError if it is not two numbers joined by a hyphen."""
+    match = LINK.fullmatch(item)
+    if match is None:
         raise ZooError(f"{where} has {item!r} instead of a link such as 0-0.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def write_pairs(path: Path, pairs: Sequence[Pair]) -> None:

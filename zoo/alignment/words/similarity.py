@@ -95,22 +95,22 @@ class SimilarityAligner:
         assert self._network is not None, "call load first"
         sentences = [words for pair in pairs if all(pair) for words in pair]
         # Sentences of similar length share a batch, which keeps the padding short.
-        order = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
+        order = sorted(range(len(sentences)), key=lambda index: -len(sentences[index]))
         encoded: dict[int, tuple[Matrix, list[int]]] = {}
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
-            found = self._encode([sentences[place] for place in batch])
-            encoded.update(zip(batch, found, strict=True))
+            matrices = self._encode([sentences[index] for index in batch])
+            encoded.update(zip(batch, matrices, strict=True))
 
         results: list[Links] = []
-        place = 0
+        index = 0
         for source, target in pairs:
             if not source or not target:
                 results.append(((),) * len(target))
                 continue
-            points = self._points(encoded[place], encoded[place + 1])
+            points = self._points(encoded[index], encoded[index + 1])
             results.append(links(points, targets=len(target)))
-            place += 2
+            index += 2
         return results
 
     @torch.inference_mode()
@@ -138,8 +138,8 @@ class SimilarityAligner:
         vectors = torch.nn.functional.normalize(hidden, dim=-1).cpu().numpy()
         for row in range(len(sentences)):
             words = inputs.word_ids(row)
-            kept = [place for place, word in enumerate(words) if word is not None]
-            yield vectors[row, kept], [words[place] for place in kept]
+            subwords = [index for index, word in enumerate(words) if word is not None]
+            yield vectors[row, subwords], [words[index] for index in subwords]
 
     def _points(
         self, source: tuple[Matrix, list[int]], target: tuple[Matrix, list[int]]

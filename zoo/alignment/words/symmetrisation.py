@@ -24,31 +24,31 @@ def grow_diag_final_and(forward: set[Point], reverse: set[Point]) -> set[Point]:
     Returns:
         All links.
     """
-    found = forward & reverse
+    links = forward & reverse
     candidates = forward | reverse
-    sources = {source for source, _ in found}
-    targets = {target for _, target in found}
+    sources = {source for source, _ in links}
+    targets = {target for _, target in links}
 
     def add(point: Point) -> None:
-        found.add(point)
+        links.add(point)
         sources.add(point[0])
         targets.add(point[1])
 
     is_growing = True
     while is_growing:
         is_growing = False
-        for source, target in sorted(found):
+        for source, target in sorted(links):
             for down, right in NEIGHBOURS:
                 point = (source + down, target + right)
                 is_free = point[0] not in sources or point[1] not in targets
-                if point in candidates and point not in found and is_free:
+                if point in candidates and point not in links and is_free:
                     add(point)
                     is_growing = True
 
     for point in [*sorted(forward), *sorted(reverse)]:
         if point[0] not in sources and point[1] not in targets:
             add(point)
-    return found
+    return links
 
 
 SYMMETRISATIONS: dict[str, Callable[[set[Point], set[Point]], set[Point]]] = {

@@ -11,10 +11,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
-from zoo.backbones.cascade.data import Collator, TextBatch
-from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
+from zoo.backbones.cascade.data import CascadeCollator, TextBatch
+from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, Template
 from zoo.backbones.common.causal import layers
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
@@ -44,7 +44,7 @@ TRANSCRIBER_TARGETS = ("source", "target")
 
 
 @dataclass(slots=True)
-class StreamState:
+class CascadeState:
     """State of one stream between requests.
 
     Attributes:
@@ -84,7 +84,7 @@ class Cascade(Backbone):
     transcriber: Backbone
     translator: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    prompt: Prompt
+    prompt: CascadePrompt
     never: list[int]
     ends: list[int]
     vocabularies: dict[UnitKind, Vocabulary]
@@ -180,7 +180,7 @@ class Cascade(Backbone):
         """
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
-        self.prompt = Prompt(
+        self.prompt = CascadePrompt(
             tokenizer=self.tokenizer, template=self.template, prefix_place=self.prefix_place
         )
         self.vocabularies = vocabularies(self.tokenizer)
@@ -234,7 +234,7 @@ class Cascade(Backbone):
         """Detokenise ``token_ids`` without special tokens."""
         return detokenise(self.tokenizer, token_ids)
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> CascadeState:
         """Create the empty state of a stream, with a session for the transcriber.
 
         Raises:
@@ -251,7 +251,7 @@ class Cascade(Backbone):
             segments=session.segments,
         )
         transcribing.backbone_state = self.transcriber.open(transcribing)
-        return StreamState(transcribing)
+        return CascadeState(transcribing)
 
     @torch.inference_mode()
     def decode(
@@ -331,7 +331,7 @@ class Cascade(Backbone):
                 frozenset(),
             )
             for index, transcript in zip(new, transcripts, strict=True):
-                state: StreamState = sessions[index].backbone_state
+                state: CascadeState = sessions[index].backbone_state
                 state.span = spans[index]
                 state.transcript = transcript
                 state.texts[_key(transcript.token_ids)] = _transcript_text(transcript)
@@ -364,7 +364,7 @@ class Cascade(Backbone):
             translator.prefill(self.translator, prompts),
             self.search,
             contexts=[
-                Context(partial_texts[index].prefix, prompt)
+                SearchContext(partial_texts[index].prefix, prompt)
                 for index, prompt in zip(nonempty, prompts, strict=True)
             ],
             limits=[self.max_tokens] * len(nonempty),
@@ -428,15 +428,15 @@ class Cascade(Backbone):
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcripts of forgotten audio."""
         if cut.frames:
-            state: StreamState = session.backbone_state
+            state: CascadeState = session.backbone_state
             self.transcriber.forget(_transcriber_session(session), Cut(frames=cut.frames))
             state.span = None
             state.transcript = None
             state.texts.clear()
 
-    def collator(self) -> Collator:
+    def collator(self) -> CascadeCollator:
         """The function that builds training batches from excerpts of talks."""
-        return Collator(self.prompt, self.plain)
+        return CascadeCollator(self.prompt, self.plain)
 
     def forward(self, batch: TextBatch) -> dict[str, Tensor]:
         """Compute the translator's teacher-forcing loss of a batch from ``collator``.

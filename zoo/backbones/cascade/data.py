@@ -9,7 +9,7 @@ from random import Random
 
 from torch import Tensor
 
-from zoo.backbones.cascade.prompt import Prompt
+from zoo.backbones.cascade.prompt import CascadePrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.excerpts import Excerpt
 from zoo.data.spelling import spelling
@@ -30,7 +30,7 @@ class TextBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class CascadeCollator:
     """Builds a batch of translation prompts and answers from excerpts of talks.
 
     The prompt contains the source words and a random number of written target words. The answer
@@ -43,7 +43,7 @@ class Collator:
             transcripts of a CTC head.
     """
 
-    prompt: Prompt
+    prompt: CascadePrompt
     plain: float
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:
@@ -70,7 +70,7 @@ class Collator:
             Token ids (T,), and a mask (T,) that is True at ids with a loss.
         """
         generator = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
-        written_words = generator.randint(excerpt.given, len(excerpt.target))
+        written_words = generator.randint(excerpt.num_forced, len(excerpt.target))
         is_plain = generator.random() < self.plain
 
         source_language = language(excerpt.talk.source_language)
@@ -86,7 +86,7 @@ class Collator:
         )
         # Written words get no loss in the prompt if the answer repeats them, or if the excerpt
         # starts with forced words: their source words are not in the transcript.
-        if self.prompt.forces or excerpt.given:
+        if self.prompt.forces or excerpt.num_forced:
             loss_mask = [False] * len(opening)
 
         if self.prompt.forces:

@@ -65,7 +65,7 @@ class Template:
         return find_special_tokens([self.user, self.instruction, self.end, self.assistant])
 
 
-class Prompt(ChatPrompt):
+class CascadePrompt(ChatPrompt):
     """Converts a ``Template`` with transcript and written translation to token ids.
 
     Attributes:

@@ -35,11 +35,11 @@ def check(name: str | None, config: Mapping[str, Any] | None) -> None:
         ZooError: If ``model_type`` is missing or is not one of ``KINDS``.
     """
     if name is not None:
-        model_type(name, wanted=KINDS, noun="translator")
+        model_type(name, accepted=KINDS, noun="translator")
     elif config is None or config.get("model_type") not in KINDS:
-        found = None if config is None else config.get("model_type")
+        actual = None if config is None else config.get("model_type")
         raise ZooError(
-            f"backbone.config needs a model_type, one of: {', '.join(KINDS)}; not {found}."
+            f"backbone.config needs a model_type, one of: {', '.join(KINDS)}; not {actual}."
         )
 
 

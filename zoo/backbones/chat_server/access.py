@@ -44,14 +44,15 @@ def check_url(url: str | None) -> None:
     if url is None:
         return
     try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        address = urlsplit(url)
+        served = address.scheme in ("http", "https") and bool(address.hostname)
+        valid = served and (address.port or 1) > 0  # the port raises ValueError if it is no number
     except ValueError:
         valid = False
     if not valid:
-        given = "" if "@" in url or "?" in url else f", not {url!r}"  # no password is shown
-        raise ZooError(f"backbone.url must be an address such as http://127.0.0.1:8000/v1{given}.")
-    if parts.username or parts.password or parts.query:
+        actual = "" if "@" in url or "?" in url else f", not {url!r}"  # no password is shown
+        raise ZooError(f"backbone.url must be an address such as http://127.0.0.1:8000/v1{actual}.")
+    if address.username or address.password or address.query:
         raise ZooError(
             "backbone.url must contain no password and no query, for it is logged; put the key in "
             "an environment variable and name it as backbone.api_key_variable."

@@ -17,7 +17,13 @@ from zoo.backbones.chat_server import characters
 from zoo.backbones.chat_server.access import check_url, check_variable, read_key
 from zoo.backbones.chat_server.characters import Words, clean_text, complete_words
 from zoo.backbones.chat_server.client import Client, Completion, RefusedError
-from zoo.backbones.chat_server.prompt import AudioPart, Message, PrefixPlace, Prompt, Template
+from zoo.backbones.chat_server.prompt import (
+    AudioPart,
+    ChatServerPrompt,
+    Message,
+    PrefixPlace,
+    Template,
+)
 from zoo.backbones.common.text.vocabulary import CLOSING
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language, language
@@ -38,7 +44,7 @@ PROBE: Samples = SAMPLE_RATE  # silence that ``load`` has the server answer
 
 
 @dataclass(slots=True)
-class StreamState:
+class ChatServerState:
     """The last transcript of one stream.
 
     Attributes:
@@ -123,7 +129,7 @@ class ChatServer(Backbone):
         self.url = url
         self.model = model
         self.api_key_variable = api_key_variable
-        self.prompt = Prompt(
+        self.prompt = ChatServerPrompt(
             template=template, prefix_place=prefix_place, audio_part=audio_part, direct=direct
         )
         if direct:
@@ -189,14 +195,14 @@ class ChatServer(Backbone):
             )
         return names[0]
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> ChatServerState:
         """Create the empty state of a stream."""
-        return StreamState()
+        return ChatServerState()
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcript of forgotten audio."""
         if cut.frames:
-            session.backbone_state = StreamState()
+            session.backbone_state = ChatServerState()
 
     def text(self, token_ids: list[int]) -> str:
         """Return the characters of ``token_ids``."""
@@ -240,7 +246,7 @@ class ChatServer(Backbone):
 
     def _transcript(self, session: Session, samples: Tensor) -> Hypothesis:
         """Return the transcript of the audio (n,), which is requested once."""
-        state: StreamState = session.backbone_state
+        state: ChatServerState = session.backbone_state
         span = session.audio_start, len(samples)
         if state.transcript is None or state.span != span:
             separator = self.prompt.template.separator

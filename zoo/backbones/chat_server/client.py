@@ -176,7 +176,7 @@ class Client:
     def _shown(self, status: int, detail: str) -> str:
         """Return status and text of an error in one line, without the key."""
         line = _one_line(self.mask_secrets(detail))
-        return ": ".join(part for part in (str(status or ""), line) if part)
+        return ": ".join(text for text in (str(status or ""), line) if text)
 
 
 def _events(response: httpx.Response) -> Iterator[Mapping[str, Any]]:

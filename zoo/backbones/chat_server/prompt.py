@@ -72,7 +72,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class ChatServerPrompt:
     """Builds the messages of requests.
 
     Attributes:
@@ -119,20 +119,20 @@ class Prompt:
 
         instruction = template.direct if self.direct else template.instruction
         user = self._user(samples, instruction.format(target=target.name))
-        parts = [written] if self.direct else [transcript, template.separator, written]
-        answer = " ".join(part for part in parts if part)
+        texts = [written] if self.direct else [transcript, template.separator, written]
+        answer = " ".join(text for text in texts if text)
         return [user, {"role": "assistant", "content": answer}] if answer else [user]
 
     def _user(self, samples: Tensor, instruction: str) -> Message:
         """The user's message: audio, then the instruction."""
-        part: Mapping[str, Any]
+        audio: Mapping[str, Any]
         data = wav(samples)
         if self.audio_part == "input_audio":
-            part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+            audio = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
         else:
             address = f"data:audio/wav;base64,{data}"
-            part = {"type": "audio_url", "audio_url": {"url": address}}
-        return {"role": "user", "content": [part, {"type": "text", "text": instruction}]}
+            audio = {"type": "audio_url", "audio_url": {"url": address}}
+        return {"role": "user", "content": [audio, {"type": "text", "text": instruction}]}
 
 
 def wav(samples: Tensor) -> str:

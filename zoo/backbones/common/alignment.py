@@ -127,6 +127,13 @@ class AlignmentConfig:
     def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
         """Align the tokens of a text.
 
+        Example:
+            The decoder inputs are <s> <de> A B C: two start ids (``opening``), the kept token A
+            (``prefix``) and the new tokens B and C. ``rows`` are r0 to r4 in this order. The
+            alignment has one row per token A, B, C: r1, r2, r3 with query "predicting" (<de>
+            predicts A), r2, r3, r4 with "own", and r2, r2, r3 with "mixed". If decoding stopped at
+            C, r4 is missing, and "own" gives r2, r3, r3.
+
         Args:
             rows: (positions, heads, frames) attention weights, at least one frame. The decoder
                 inputs are the start ids, the kept tokens and the new tokens, in this order. The
@@ -218,8 +225,8 @@ class EveryHead(AlignmentConfig):
         Returns:
             (prefix + new, heads, frames) weights, at least float32.
         """
-        given = {"opening": opening, "prefix": prefix, "new": new}
-        single = [AlignmentConfig.align(self, head, **given) for head in rows.split(1, dim=1)]
+        counts = {"opening": opening, "prefix": prefix, "new": new}
+        single = [AlignmentConfig.align(self, head, **counts) for head in rows.split(1, dim=1)]
         return torch.stack(single, dim=1)
 
 
@@ -313,9 +320,10 @@ def median_filter(rows: Tensor, width: int, lengths: Tensor | None = None) -> Te
     last = (torch.tensor(frames, device=rows.device) if lengths is None else lengths) - 1
     last = last[..., None]  # (..., 1, 1)
     offsets = torch.arange(-radius, radius + 1, device=rows.device)
-    places = (torch.arange(frames, device=rows.device)[:, None] + offsets).abs()
-    places = torch.where(places > last, 2 * last - places, places).clamp(0, frames - 1)
-    places = places.expand(*rows.shape, width)
-    windows = rows[..., None].expand(*rows.shape, width).gather(-2, places)
+    # (frames, width) indices of the frames of each window; those outside are reflected
+    indices = (torch.arange(frames, device=rows.device)[:, None] + offsets).abs()
+    indices = torch.where(indices > last, 2 * last - indices, indices).clamp(0, frames - 1)
+    indices = indices.expand(*rows.shape, width)
+    windows = rows[..., None].expand(*rows.shape, width).gather(-2, indices)
     filtered = windows.sort(dim=-1).values[..., radius]
     return torch.where(last[..., 0] >= radius, filtered, rows)

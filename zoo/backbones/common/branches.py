@@ -24,24 +24,24 @@ class LayerCache(NamedTuple):
     """Views of one layer of a ``KeyValueCache``, with room for new positions.
 
     Attributes:
-        written: (2, streams, heads, new, head size) keys and values of the new positions; with
-            ``places`` those of all positions.
+        written: (2, streams, heads, new, head size) keys and values of the new positions. If
+            ``new_positions`` is not None, those of all positions.
         keys: (streams, heads, length + new, head size).
         values: (streams, heads, length + new, head size).
-        places: (new,) the new positions. None: the last ones.
+        new_positions: (new,) cache positions to write. None: the last ones.
     """
 
     written: Tensor
     keys: Tensor
     values: Tensor
-    places: Tensor | None = None
+    new_positions: Tensor | None = None
 
     def write(self, new: Tensor) -> None:
         """Write the keys and values (2, streams, heads, new, head size) of the new positions."""
-        if self.places is None:
+        if self.new_positions is None:
             self.written.copy_(new)
         else:
-            self.written.index_copy_(3, self.places, new)
+            self.written.index_copy_(3, self.new_positions, new)
 
 
 class KeyValueCache:
@@ -93,12 +93,12 @@ class KeyValueCache:
         self.reserve(new)
         used = self.data[:, :, : self.live, :, : self.length + new]
         pairs = zip(used[..., self.length :, :].unbind(0), used.unbind(0), strict=True)
-        return [LayerCache(places, *both.unbind(0)) for places, both in pairs]
+        return [LayerCache(new_views, *both.unbind(0)) for new_views, both in pairs]
 
-    def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
-        """Exchange the streams at ``places`` for those at ``others``."""
+    def exchange(self, indices: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the streams with these indices for those with the indices ``others``."""
         used = self.data[..., : self.length, :]
-        used[:, :, [*places, *others]] = used[:, :, [*others, *places]]
+        used[:, :, [*indices, *others]] = used[:, :, [*others, *indices]]
 
 
 def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
@@ -110,7 +110,7 @@ def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
 class Branches(ABC):
     """Search branches of a batch of streams; implements ``Continuation`` and ``Drafts``.
 
-    Each live stream has one row per beam; row = place in ``live`` x beams + beam index. Prompts and
+    Each live stream has one row per beam; row = index in ``live`` x beams + beam index. Prompts and
     earlier cached positions of different lengths are padded on the left, drafts on the right.
 
     Attributes:
@@ -119,7 +119,7 @@ class Branches(ABC):
         prefix: Number of cached positions before the first generated token, padding included.
         streams: Number of streams.
         beams: Number of rows per stream.
-        live: Index of the stream at each place of the batch. Streams leave the batch by ``keep``.
+        live: The streams of the batch, in the order of its rows. Streams leave it by ``keep``.
         drafts: Ids that may follow each prompt; see ``continuation.Drafts``.
     """
 
@@ -153,7 +153,8 @@ class Branches(ABC):
         self.beams = 1
         self.drafts = drafts or [[] for _ in prompts]
         self._cache = cache
-        self._rows = list(range(self.streams))  # stream of each row of the cache
+        # Index of the stream whose keys and values each row of the cache has.
+        self._rows = list(range(self.streams))
         self._max_positions = max_positions
         past, new = cache.length, max(prompts)
         self.prefix = past + new
@@ -162,8 +163,8 @@ class Branches(ABC):
 
         zeros = [0] * self.streams
         layout = zip(prompts, cached or zeros, first or zeros, strict=True)
-        for row, (length, kept, position) in enumerate(layout):
-            self.visible[row, past - kept : past] = True
+        for row, (length, earlier, position) in enumerate(layout):
+            self.visible[row, past - earlier : past] = True
             self.visible[row, self.prefix - length :] = True
             positions[row, new - length :] = torch.arange(length, device=device) + position
         self._prompt_visible = self.visible
@@ -208,31 +209,33 @@ class Branches(ABC):
         self.visible = self.visible.repeat_interleave(beams, dim=0)
         self.log_probs = self.log_probs.repeat_interleave(beams, dim=0)
 
-    def keep(self, places: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Let finished streams leave the batch.
 
         The cache keeps their keys and values, behind those of the streams that stay.
 
         Args:
-            places: For each stream that stays, in the new order, its place in the batch so far. A
-                stream stays at its place or moves to the place of a finished one.
+            indices: For each stream that stays, in the new order, its index in the batch so far. A
+                stream keeps its index or gets that of a finished stream.
         """
-        new = [place for place, old in enumerate(places) if place != old]
+        new = [index for index, old in enumerate(indices) if index != old]
         if new:
-            self._exchange(new, pick(places, new))
-        for place in new:
-            other = places[place]
-            self._rows[place], self._rows[other] = self._rows[other], self._rows[place]
-        self.live = self._rows[: len(places)]
-        self._cache.live = len(places)
-        kept = torch.tensor(places, device=self.visible.device)
-        self._next = self._next[kept]
-        rows = (kept[:, None] * self.beams + torch.arange(self.beams, device=kept.device)).flatten()
+            self._exchange(new, pick(indices, new))
+        for index in new:
+            other = indices[index]
+            self._rows[index], self._rows[other] = self._rows[other], self._rows[index]
+        self.live = self._rows[: len(indices)]
+        self._cache.live = len(indices)
+        remaining = torch.tensor(indices, device=self.visible.device)
+        self._next = self._next[remaining]
+        rows = (
+            remaining[:, None] * self.beams + torch.arange(self.beams, device=remaining.device)
+        ).flatten()
         self.visible = self.visible[rows]
 
-    def _exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
-        """Exchange the decoder data of the streams at ``places`` for those at ``others``."""
-        self._cache.exchange(places, others)
+    def _exchange(self, indices: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the decoder data of these streams for that of ``others``."""
+        self._cache.exchange(indices, others)
 
     def step(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Append one token to each row.
@@ -257,13 +260,14 @@ class Branches(ABC):
     def _within_room(self, positions: Tensor) -> Tensor:
         """Limit positions to those of the decoder.
 
-        Only ids that no answer contains lie beyond: ids of finished streams, and drafts.
+        Only ids that no answer contains can have later positions: those of finished streams and
+        rejected drafts.
         """
         if self._max_positions is None:
             return positions
         return positions.clamp(max=self._max_positions - 1)
 
-    def places(self, row: int) -> Tensor:
+    def fed_positions(self, row: int) -> Tensor:
         """Return the cache positions of the tokens fed to ``row``, counted from ``prefix``.
 
         The shape is (n,) int64 for n tokens.
@@ -272,7 +276,7 @@ class Branches(ABC):
 
     @abstractmethod
     def generated(self, row: int) -> Tensor:
-        """Return decoder data of the tokens fed to ``row``, the value of ``Answer.generated``."""
+        """Return the decoder data of the tokens fed to ``row``; see ``Answer.generated``."""
 
     @abstractmethod
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """What a search needs of a decoder, and what it returns: the contract between both.
 
-A batch of streams is searched at once. Each stream has one row per beam; row = place of the stream
+A batch of streams is searched at once. Each stream has one row per beam; row = index of the stream
 in the batch x beams + beam index. A finished stream can leave the batch, and its rows with it.
 """
 
@@ -34,11 +34,11 @@ class Continuation(Protocol):
                 Both rows belong to the same stream. None continues each row with its own token.
         """
 
-    def keep(self, places: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Let finished streams leave the batch.
 
         Args:
-            places: For each stream that stays, in the new order, its place in the batch so far.
+            indices: For each stream that stays, in the new order, its index in the batch so far.
         """
 
     def generated(self, row: int) -> Tensor:
@@ -48,20 +48,26 @@ class Continuation(Protocol):
         """
 
 
-class LateRows(Protocol):
-    """Marks the rows of a search at whose newest token decoding may stop.
+class StopMarks(Protocol):
+    """Marks the rows of a search at which decoding may stop, because a policy reads no later token.
+
+    Example:
+        A row generates A, B and C after its prompt, and the policy's rule marks B. The object is
+        called after the prompt, after A was fed, after B was fed, ... With ``of_fed_token``, the
+        calls return False, False, True: B was fed before the third call. Without, they return
+        False, True: B is generated after the second call. Either way, the answer is A B.
 
     Attributes:
-        own: Whether a mark belongs to the token that was fed last. Otherwise, it belongs to the
-            token that is generated next.
+        of_fed_token: Whether a mark belongs to the token that was fed last. Otherwise, it belongs
+            to the token that is generated next.
     """
 
-    own: bool
+    of_fed_token: bool
 
     def __call__(self) -> Tensor:
         """Return one bool per row. Called once for each position: the prompt, then each step."""
 
-    def keep(self, places: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Let finished streams leave the batch; see ``Continuation.keep``."""
 
 
@@ -86,7 +92,7 @@ class Drafts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class SearchContext:
     """Ids before an answer, which the repetition controls compare with generated ids.
 
     Attributes:
@@ -108,7 +114,7 @@ class Answer:
         generated: ``Continuation.generated`` of the answer. It covers either all tokens or all
             tokens but the last.
 
-    An answer that stopped early is not finished; see ``LateRows``.
+    An answer that stopped early is not finished; see ``StopMarks``.
     """
 
     tokens: list[int]
@@ -117,20 +123,24 @@ class Answer:
 
 
 def staying(finished: Sequence[bool]) -> list[int] | None:
-    """Return the places of the streams that stay, in their new order.
+    """Return the indices of the streams that stay in the batch, in their new order.
 
-    Unfinished streams at the end of the batch move to the places of finished streams, because a
-    decoder then moves the fewest keys and values.
+    Unfinished streams at the end of the batch replace finished ones, because a decoder then moves
+    the fewest keys and values.
+
+    Example:
+        If streams 0 and 2 of five streams are finished, the indices are [4, 1, 3]: stream 4
+        replaces stream 0, and streams 1 and 3 remain; stream 3 is the new stream 2.
 
     Args:
-        finished: Whether the stream at each place of the batch is finished, not all of them.
+        finished: Whether each stream of the batch is finished, not all of them.
 
     Returns:
-        One place per unfinished stream, or None if the batch stays as it is: finished streams leave
+        One index per unfinished stream, or None if the batch stays as it is: finished streams leave
         together, as soon as they have more than ``FINISHED_SHARE`` of the rows.
     """
     if sum(finished) <= FINISHED_SHARE * len(finished):
         return None
     size = len(finished) - sum(finished)
-    moved = [place for place in range(size, len(finished)) if not finished[place]]
-    return [place if not finished[place] else moved.pop() for place in range(size)]
+    moved = [index for index in range(size, len(finished)) if not finished[index]]
+    return [moved.pop() if finished[index] else index for index in range(size)]

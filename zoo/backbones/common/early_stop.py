@@ -1,7 +1,8 @@
 """Early stop of a search: end an answer at a token after which a policy reads nothing.
 
 AlignAtt and EDAtt write the tokens before the first one that attends to the newest frames (Papi et
-al., 2023). Later tokens are not needed unless the alignment is normalised over the whole text.
+al., 2023). The tokens after that one need not be decoded, unless the alignment is normalised over
+the whole text.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from torch import Tensor
 from zoo.backbones.common.alignment import AlignmentConfig, PastScores
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.partial_text import PartialText
-from zoo.types import Frames, LateTokens, Request
+from zoo.types import Frames, Request, StopRule
 
 
 class AttendingBranches(Protocol):
@@ -30,17 +31,17 @@ class AttendingBranches(Protocol):
 
 
 class EarlyStop:
-    """Marks the rows of a search whose newest token is late; implements ``LateRows``.
+    """Applies the stop rule of each stream to its rows; implements ``StopMarks``.
 
     Attributes:
-        own: See ``continuation.LateRows``.
+        of_fed_token: See ``continuation.StopMarks``.
     """
 
     def __init__(
         self,
         branches: AttendingBranches,
         alignment: AlignmentConfig,
-        rules: Sequence[LateTokens | None],
+        rules: Sequence[StopRule | None],
         *,
         frames: Sequence[Frames],
         beams: int,
@@ -50,30 +51,30 @@ class EarlyStop:
         Args:
             branches: Branches of the search, after their prompts.
             alignment: Alignment of tokens with frames.
-            rules: Rule of each stream; None: no token of the stream is late.
+            rules: Stop rule of each stream; None: no token of the stream is marked.
             frames: Number of frames of each stream.
             beams: Number of rows per stream.
         """
-        self.own = alignment.query == "own"
+        self.of_fed_token = alignment.query == "own"
         self._branches = branches
         self._alignment = alignment
         self._rules = [rule for rule in rules for _ in range(beams)]
         self._beams = beams
-        kept = [max(1, count - alignment.ignore_last) for count in frames for _ in range(beams)]
-        self._frames = torch.tensor(kept)
+        counts = [max(1, count - alignment.ignore_last) for count in frames for _ in range(beams)]
+        self._frames = torch.tensor(counts)
         self._longest = max(frames)
         self._past: PastScores | None = None
 
-    def keep(self, places: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Let finished streams leave the batch; see ``continuation.Continuation.keep``."""
-        rows = [place * self._beams + beam for place in places for beam in range(self._beams)]
+        rows = [index * self._beams + beam for index in indices for beam in range(self._beams)]
         self._rules = pick(self._rules, rows)
         self._frames = self._frames[rows]
         if self._past is not None:
             self._past.keep(rows)
 
     def __call__(self) -> Tensor:
-        """Return whether the token that belongs to the newest position of each row is late."""
+        """Return whether its stop rule marks the token of the newest position of each row."""
         newest = self._branches.newest_attention()[..., : self._longest]
         weights = self._alignment.averaged(newest)  # (rows, heads, longest)
         if self._alignment.normalisation == "z_score_past":
@@ -131,7 +132,7 @@ def early_stop(
         texts: Text that the search of each stream continues.
         beams: Number of rows per stream.
     """
-    rules = [request.late for request in requests]
+    rules = [request.stop_at for request in requests]
     if alignment is None or not any(rules) or not can_stop_early(alignment, beams):
         return None
     frames = [text.frames for text in texts]

@@ -21,7 +21,7 @@ EncodeAudio = Callable[[Sequence[Session], Sequence[Tensor]], list[Tensor]]
 
 
 @dataclass(slots=True)
-class StreamState:
+class EncodedStreamState:
     """State of one stream between requests.
 
     Attributes:
@@ -48,7 +48,7 @@ def encoder_memories(
 
     Args:
         encode: Function from sessions and waves to one encoder output (frames, width) per wave.
-        sessions: One session per stream, whose ``backbone_state`` is a ``StreamState``.
+        sessions: One session per stream, whose ``backbone_state`` is a ``EncodedStreamState``.
         waves: (n,) samples of each stream, a prefix of the kept audio.
 
     Returns:
@@ -63,7 +63,7 @@ def encoder_memories(
     if changed:
         encoded = encode(pick(sessions, changed), pick(waves, changed))
         for index, memory in zip(changed, encoded, strict=True):
-            state: StreamState = sessions[index].backbone_state
+            state: EncodedStreamState = sessions[index].backbone_state
             state.memory = memory
             state.span = spans[index]
     return [session.backbone_state.memory for session in sessions]

@@ -7,15 +7,16 @@ from itertools import takewhile
 import torch
 from torch import Tensor
 
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.continuation import (
     Answer,
     Continuation,
     Drafts,
-    LateRows,
     Stop,
+    StopMarks,
     staying,
 )
-from zoo.backbones.common.rules import Rules, check_score
+from zoo.backbones.common.rules import SearchRules, check_score
 
 
 @dataclass(slots=True)
@@ -44,10 +45,10 @@ class GreedyText:
 
 def greedy_search(
     continuation: Continuation,
-    rules: Rules,
+    rules: SearchRules,
     texts: Sequence[GreedyText],
     ends: Sequence[int],
-    late: LateRows | None,
+    stop_marks: StopMarks | None,
 ) -> list[Answer]:
     """Generate the most likely id of each stream until all answers are complete.
 
@@ -56,39 +57,39 @@ def greedy_search(
         rules: Constraints on the ids.
         texts: One text per stream, to which ids are appended.
         ends: Ids that end an answer.
-        late: Marks tokens at which an answer ends early; None: no such token.
+        stop_marks: Marks tokens at which an answer ends. None: no token is marked.
 
     Raises:
         ZooError: The scores of a stream are not numbers, or the constraints exclude every id.
     """
     batch = list(texts)
-    own = late is not None and late.own
+    fed = stop_marks is not None and stop_marks.of_fed_token
     while True:
         scores = rules.scores(continuation.log_probs)
         best = scores.argmax(dim=-1)
-        marks = torch.zeros_like(best) if late is None else late()
-        for row, (token, score, mark) in enumerate(_on_host(best, scores, marks)):
+        marks = torch.zeros_like(best) if stop_marks is None else stop_marks()
+        for row, (token, score, marked) in enumerate(_on_host(best, scores, marks)):
             text = batch[row]
             if text.answer is not None:
                 continue
             check_score(score)
-            if own and mark and text.tokens:
+            if fed and marked and text.tokens:  # the newest token of ``text`` was fed last
                 text.answer = Answer(text.tokens, False, continuation.generated(row))
-            elif text.extend(int(token), ends) or (mark and not own):
+            elif text.extend(int(token), ends) or (marked and not fed):
                 ended = int(token) in ends
                 text.answer = Answer(text.tokens, ended, continuation.generated(row))
         finished = [text.answer is not None for text in batch]
         if all(finished):
             return [text.answer for text in texts if text.answer is not None]
-        places = staying(finished)
-        if places is not None:
-            batch = [batch[place] for place in places]
-            rows = torch.tensor(places, device=best.device)
+        remaining = staying(finished)
+        if remaining is not None:
+            batch = pick(batch, remaining)
+            rows = torch.tensor(remaining, device=best.device)
             best = best[rows]
             rules.select(rows)
-            continuation.keep(places)
-            if late is not None:
-                late.keep(places)
+            continuation.keep(remaining)
+            if stop_marks is not None:
+                stop_marks.keep(remaining)
         rules.append(best)
         continuation.step(best)
 
@@ -104,9 +105,9 @@ def _on_host(best: Tensor, scores: Tensor, marks: Tensor) -> list[list[float]]:
 def accept_drafts(
     drafts: Drafts,
     limits: Sequence[int],
-    rules_of: Callable[[int, list[list[int]], Tensor], Rules],
+    rules_of: Callable[[int, list[list[int]], Tensor], SearchRules],
 ) -> list[list[int]]:
-    """Accept the ids of each draft that greedy search generates itself, and return them.
+    """Accept the first ids of each draft that greedy search would generate too; return them.
 
     Args:
         drafts: Drafts of all streams.

@@ -76,7 +76,7 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Adapter:
+class LoraAdapter:
     """A trained adapter on disk.
 
     Attributes:
@@ -97,7 +97,7 @@ class Adapter:
         return None
 
 
-def read_adapter(folder: Path) -> Adapter | None:
+def read_adapter(folder: Path) -> LoraAdapter | None:
     """Read the description of the adapter stored with a model.
 
     Args:
@@ -109,19 +109,19 @@ def read_adapter(folder: Path) -> Adapter | None:
     Raises:
         ZooError: If the adapter's config or weights file is missing or damaged.
     """
-    place = folder / FOLDER
-    if not place.is_dir():
+    adapter_folder = folder / FOLDER
+    if not adapter_folder.is_dir():
         return None
     try:
-        settings = parse_json((place / "adapter_config.json").read_text(encoding="utf-8"))
+        settings = parse_json((adapter_folder / "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ZooError(
-            f"The adapter in {place} is damaged: it has no readable adapter_config.json."
+            f"The adapter in {adapter_folder} is damaged: it has no readable adapter_config.json."
         ) from error
     config = lora_config(
-        settings, ("r", "lora_alpha", "lora_dropout"), f"adapter_config.json in {place}"
+        settings, ("r", "lora_alpha", "lora_dropout"), f"adapter_config.json in {adapter_folder}"
     )
-    return Adapter(config, tensor_files([place / "adapter_model.safetensors"]))
+    return LoraAdapter(config, tensor_files([adapter_folder / "adapter_model.safetensors"]))
 
 
 def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraConfig:
@@ -135,8 +135,8 @@ def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraCo
     Raises:
         ZooError: If rank or alpha is missing.
     """
-    found = settings if isinstance(settings, dict) else {}
-    rank, alpha, dropout = (found.get(key) for key in keys)
+    values = settings if isinstance(settings, dict) else {}
+    rank, alpha, dropout = (values.get(key) for key in keys)
     if not (isinstance(rank, int) and isinstance(alpha, int | float)):
         raise ZooError(
             f"The {where} states no rank and alpha of the adapter ({keys[0]}, {keys[1]})."
@@ -145,7 +145,7 @@ def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraCo
 
 
 def install(
-    network: nn.Module, adapter: Adapter | None, lora: LoraConfig | None, targets: str
+    network: nn.Module, adapter: LoraAdapter | None, lora: LoraConfig | None, targets: str
 ) -> None:
     """Add an adapter to a network whose base weights are loaded.
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.errors import ZooError
 
 
@@ -22,7 +22,7 @@ class RepetitionControls:
     compared: Literal["text", "prompt"] = "text"
 
     def begin(
-        self, contexts: Sequence[Context], answers: Sequence[list[int]], log_probs: Tensor
+        self, contexts: Sequence[SearchContext], answers: Sequence[list[int]], log_probs: Tensor
     ) -> "Repetition | None":
         """Begin a search; None if no control is enabled. ``Repetition`` has the arguments."""
         if self.no_repeat_ngram == 0 and self.penalty == 1.0:
@@ -43,7 +43,7 @@ class Repetition:
     def __init__(
         self,
         controls: RepetitionControls,
-        contexts: Sequence[Context],
+        contexts: Sequence[SearchContext],
         answers: Sequence[list[int]],
         log_probs: Tensor,
     ) -> None:
@@ -104,13 +104,13 @@ class Repetition:
         return torch.where(repeated, ngrams[..., -1], self._padding)
 
 
-class Rules:
+class SearchRules:
     """Constraints on the ids that a search generates; the state of one search."""
 
     def __init__(
         self,
         controls: RepetitionControls,
-        contexts: Sequence[Context],
+        contexts: Sequence[SearchContext],
         *,
         log_probs: Tensor,
         answers: Sequence[list[int]],

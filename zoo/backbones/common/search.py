@@ -12,14 +12,14 @@ from torch import Tensor
 from zoo.backbones.common.beam_search import BeamConfig, beam_search
 from zoo.backbones.common.continuation import (
     Answer,
-    Context,
     Continuation,
     Drafts,
-    LateRows,
+    SearchContext,
     Stop,
+    StopMarks,
 )
 from zoo.backbones.common.greedy_search import GreedyText, accept_drafts, greedy_search
-from zoo.backbones.common.rules import RepetitionControls, Rules
+from zoo.backbones.common.rules import RepetitionControls, SearchRules
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.stages import stage
 
@@ -75,13 +75,13 @@ def search(
     continuation: Continuation,
     config: SearchConfig,
     *,
-    contexts: Sequence[Context],
+    contexts: Sequence[SearchContext],
     limits: Sequence[int],
     ends: Sequence[int],
     never: Sequence[int] = (),
     never_first: Sequence[Sequence[int]] | None = None,
     stops: Sequence[Stop | None] | None = None,
-    late: LateRows | None = None,
+    stop_marks: StopMarks | None = None,
     drafts: Drafts | None = None,
 ) -> list[Answer]:
     """Generate one answer per stream.
@@ -97,10 +97,10 @@ def search(
             among these ids, no answer is empty.
         stops: For each stream, an additional stop condition or None. Only greedy search applies
             stop conditions; beam search ignores them.
-        late: Marks tokens at which an answer may end. Greedy search ends it at the first one, beam
-            search as soon as all beams have that token in common.
+        stop_marks: Marks tokens at which an answer may end. Greedy search ends it at the first
+            marked token, beam search as soon as all beams have that token in common.
         drafts: Greedy search begins after the longest prefix of each draft that it would have
-            generated itself. No stop condition and no late token may apply within a draft.
+            generated itself. Within a draft, no stop condition applies and no token is marked.
 
     Returns:
         One answer per stream.
@@ -113,9 +113,9 @@ def search(
     begun: list[list[int]] = [[] for _ in contexts]
     if config.beams == 1 and drafts is not None and any(drafts.drafts):
 
-        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> Rules:
+        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
             rows = len(prefixes)
-            return Rules(
+            return SearchRules(
                 controls,
                 [contexts[stream]] * rows,
                 log_probs=log_probs,
@@ -126,7 +126,7 @@ def search(
 
         begun = accept_drafts(drafts, limits, rules_of)
 
-    rules = Rules(
+    rules = SearchRules(
         controls,
         contexts,
         log_probs=continuation.log_probs,
@@ -136,7 +136,10 @@ def search(
     )
     if config.beams > 1:
         beam_config = BeamConfig(config.beams, config.length_penalty, ends)
-        return beam_search(continuation, rules, beam_config, limits, late)
+        return beam_search(continuation, rules, beam_config, limits, stop_marks)
     stops = stops or [None] * len(contexts)
-    texts = [GreedyText(*given) for given in zip(begun, limits, stops, strict=True)]
-    return greedy_search(continuation, rules, texts, ends, late)
+    texts = [
+        GreedyText(tokens, limit, stop)
+        for tokens, limit, stop in zip(begun, limits, stops, strict=True)
+    ]
+    return greedy_search(continuation, rules, texts, ends, stop_marks)

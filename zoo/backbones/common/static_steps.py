@@ -25,10 +25,11 @@ Capture = Literal["off", "auto", "static"]
 Shape = tuple[int, int, int]  # live streams, beams, keys
 
 CHECKED = 3  # first steps of a graph that are compared with a plain step
-MOST_GRAPHS = 64  # shapes; steps of further shapes are plain steps
-# Of states, relative to the largest one. TF32 products round to 10 bits: up to 1.2e-3.
+MOST_GRAPHS = 64  # number of captured shapes; steps of further shapes are plain steps
+# Permitted difference of states, relative to the largest one. TF32 products round to 10 bits, which
+# gives differences of up to 1.2e-3.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-2}
-COARSE = 5e-2  # the same for types of 16 bits
+COARSE = 5e-2  # permitted difference for types of 16 bits
 
 
 class Stepped(NamedTuple):
@@ -43,7 +44,10 @@ class Stepped(NamedTuple):
     weights: Tensor | None
 
     def copied(self, keys: int) -> "Stepped":
-        """Copy the states and the attention to the first keys; a view would keep the padding."""
+        """Copy the states and the attention to the first keys.
+
+        A view of the attention would keep the memory of the padding, too.
+        """
         weights = None if self.weights is None else self.weights[..., :keys].clone()
         return Stepped(self.hidden.clone(), weights)
 
@@ -55,13 +59,13 @@ class StepInputs(NamedTuple):
         ids: (streams, beams) token ids.
         positions: (streams, beams) positions of the tokens in their texts.
         mask: (streams, 1, beams, keys) added to the scores.
-        places: (beams,) cache positions that the step writes.
+        cache_positions: (beams,) cache positions that the step writes.
     """
 
     ids: Tensor
     positions: Tensor
     mask: Tensor
-    places: Tensor
+    cache_positions: Tensor
 
 
 Computation = Callable[[StepInputs, PlacedCache], Stepped]
@@ -71,8 +75,8 @@ Capturer = Callable[[Callable[[], Stepped]], Callable[[], Stepped]]
 class Prepare(Protocol):
     """Returns the computation of a decoder for one shape.
 
-    The computation must not refer to the branches of a search: it is kept for later searches, and
-    the cache of a search lies in the static memory as long as the cache exists.
+    The computation is kept for later searches. It must not refer to the branches of a search: they
+    own its cache, and the static memory is in use as long as the cache exists.
     """
 
     def __call__(self, live: int, beams: int, keys: int) -> Computation:
@@ -93,7 +97,7 @@ def cuda_graph(compute: Callable[[], Stepped]) -> Callable[[], Stepped]:
             compute()
     current.wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=aside):  # the default one may be of another device
+    with torch.cuda.graph(graph, stream=aside):  # the default stream may be of another device
         outputs = compute()
 
     def replay() -> Stepped:
@@ -127,7 +131,7 @@ class StaticSteps:
         self.capture: Capture = capture
         self._capturer = capturer
         self._steps: dict[tuple[Hashable, ...], _Step] = {}
-        self._weights: list[tuple[Any, ...]] = []  # to whose addresses the steps refer
+        self._weights: list[tuple[Any, ...]] = []  # the steps refer to their addresses
         self.memory = StaticMemory(self._steps.clear)
 
     def __reduce__(self) -> tuple[Callable[[], "StaticSteps"], tuple[()]]:
@@ -164,7 +168,7 @@ class StaticSteps:
         return self.memory.holds(cache)
 
     def free_memory(self) -> None:
-        """Free memory and graphs, which also keep the weights that they refer to."""
+        """Free the memory and the graphs. The graphs also keep the weights in memory."""
         self._weights = []
         self.memory.clear()
 
@@ -212,18 +216,18 @@ class StaticSteps:
         return self._replayed(step, recorded, plain)
 
     def _replayed(self, step: "_Step", recorded: int, plain: Callable[[], Stepped]) -> Stepped:
-        """Replay a step; compare it with the plain computation at first."""
+        """Replay a step, and compare its first replays with the plain computation."""
         try:
-            found = step.replay(self._capturer or cuda_graph).copied(recorded)
+            stepped = step.replay(self._capturer or cuda_graph).copied(recorded)
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             return self._give_up(f"the decoder cannot be captured ({reason})", plain)
         if step.replays > CHECKED:
-            return found
+            return stepped
         expected = plain()
-        if not agree(found.hidden, expected.hidden):
+        if not agree(stepped.hidden, expected.hidden):
             return self._give_up("captured steps differ from plain ones", lambda: expected)
-        return found
+        return stepped
 
     def _give_up(self, reason: str, plain: Callable[[], Stepped]) -> Stepped:
         """Print a warning and use plain steps from now on."""
@@ -251,8 +255,11 @@ class _Step:
         """
         live, beams, keys = shape
         ids, positions = (zeros((live, beams), data, torch.long) for _ in range(2))
-        mask, places = zeros((live, 1, beams, keys), data), zeros((beams,), data, torch.long)
-        self.inputs = StepInputs(ids, positions, mask, places)
+        mask, cache_positions = (
+            zeros((live, 1, beams, keys), data),
+            zeros((beams,), data, torch.long),
+        )
+        self.inputs = StepInputs(ids, positions, mask, cache_positions)
         self.replays = 0
         self._computation = computation
         self._data = data[:, :, :live, :, :keys]
@@ -265,11 +272,11 @@ class _Step:
         inputs.positions.copy_(positions)
         inputs.mask.fill_(-torch.inf)
         inputs.mask[:, 0, :, : visible.shape[-1]].masked_fill_(visible, 0)
-        inputs.places.copy_(torch.arange(length, length + ids.shape[1], device=ids.device))
+        inputs.cache_positions.copy_(torch.arange(length, length + ids.shape[1], device=ids.device))
 
     def compute(self) -> Stepped:
         """Run the computation."""
-        return self._computation(self.inputs, PlacedCache(self._data, self.inputs.places))
+        return self._computation(self.inputs, PlacedCache(self._data, self.inputs.cache_positions))
 
     def replay(self, capturer: Capturer) -> Stepped:
         """Run the captured computation; the next replay overwrites the outputs."""
@@ -287,7 +294,7 @@ def recorded_heads(heads: Heads | None) -> Hashable:
     return tuple((layer, None if of is None else tuple(of)) for layer, of in heads.items())
 
 
-def agree(found: Tensor, expected: Tensor) -> bool:
+def agree(actual: Tensor, expected: Tensor) -> bool:
     """Whether two tensors are equal within the rounding of their dtype."""
     tolerance = TOLERANCE.get(expected.dtype, COARSE)
-    return bool((found - expected).abs().max() <= tolerance * expected.abs().max())
+    return bool((actual - expected).abs().max() <= tolerance * expected.abs().max())

@@ -55,8 +55,8 @@ def convert(
     file, folder = Path(file), Path(folder)
     if folder.exists():
         raise ZooError(f"{folder} is there already; name a new folder.")
-    given = {"spm": spm, "dictionary": dictionary, "statistics": statistics}
-    files = data_files(Path(config), {key: Path(path) for key, path in given.items() if path})
+    overrides = {"spm": spm, "dictionary": dictionary, "statistics": statistics}
+    files = data_files(Path(config), {key: Path(path) for key, path in overrides.items() if path})
     arguments, tensors = read_checkpoint(file)
     ids = vocabulary(files.dictionary)
     network = network_config(
@@ -89,21 +89,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--spm", help="SentencePiece model of the target; default: of the config")
     parser.add_argument("--dictionary", help="dictionary of the target; default: of the config")
     parser.add_argument("--statistics", help="gcmvn.npz; default: of the config, if any")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def write() -> None:
-        network = convert(**vars(given))
+        network = convert(**vars(options))
         print(
-            f"Written to {given.folder}: {network.encoder.layers} encoder layers and "
+            f"Written to {options.folder}: {network.encoder.layers} encoder layers and "
             f"{network.decoder.layers} decoder layers of {network.encoder.width}, "
             f"{network.decoder.vocabulary} tokens."
         )
         print(
             f"Use it: {job_command('evaluate')} system=streamatt backbone=fbk_conformer "
-            f"backbone.name={given.folder}"
+            f"backbone.name={options.folder}"
         )
 
-    run_script(write, Path(given.folder))
+    run_script(write, Path(options.folder))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import yaml
 from sentencepiece import SentencePieceProcessor
 from transformers import Speech2TextTokenizer
 
-from zoo.backbones.fbk_conformer.network import Statistics
+from zoo.backbones.fbk_conformer.network import FeatureStatistics
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
@@ -39,12 +39,12 @@ class DataFiles:
     statistics: Path | None
 
 
-def data_files(config: Path, given: Mapping[str, Path]) -> DataFiles:
+def data_files(config: Path, overrides: Mapping[str, Path]) -> DataFiles:
     """Return the files that a configuration of FBK-fairseq names.
 
     Args:
         config: YAML file.
-        given: Paths that replace those of the configuration, by attribute of ``DataFiles``.
+        overrides: Paths that replace those of the configuration, by attribute of ``DataFiles``.
 
     Raises:
         ZooError: If the configuration or a file is missing, or the configuration asks for features
@@ -61,12 +61,14 @@ def data_files(config: Path, given: Mapping[str, Path]) -> DataFiles:
             f"{config} belongs to a model of several target languages (prepend_tgt_lang_tag); only "
             "models of one language pair are supported."
         )
-    named = {
+    configured = {
         "spm": (values.get("bpe_tokenizer") or {}).get("sentencepiece_model"),
         "dictionary": values.get("vocab_filename"),
         "statistics": (values.get("global_cmvn") or {}).get("stats_npz_path"),
     }
-    paths = {key: config.parent / str(path) for key, path in named.items() if path} | dict(given)
+    paths = {key: config.parent / str(path) for key, path in configured.items() if path} | dict(
+        overrides
+    )
     for key in ("spm", "dictionary"):
         if key not in paths:
             raise ZooError(f"{config} names no {key}; name one with --{key}.")
@@ -81,10 +83,10 @@ def data_files(config: Path, given: Mapping[str, Path]) -> DataFiles:
 def _check_transforms(config: Path, values: Mapping[str, Any]) -> None:
     """Raise ZooError unless features are normalised over the utterance."""
     transforms = values.get("transforms") or {}
-    found = transforms.get("_eval") or transforms.get("*") or []
-    if list(found) != ["utterance_cmvn"]:
+    steps = transforms.get("_eval") or transforms.get("*") or []
+    if list(steps) != ["utterance_cmvn"]:
         raise ZooError(
-            f"{config} has the feature transforms {list(found)} and no global_cmvn; only "
+            f"{config} has the feature transforms {list(steps)} and no global_cmvn; only "
             "utterance_cmvn and global_cmvn are supported."
         )
 
@@ -117,12 +119,12 @@ def vocabulary(dictionary: Path) -> dict[str, int]:
     return ids
 
 
-def read_statistics(file: Path) -> Statistics:
+def read_statistics(file: Path) -> FeatureStatistics:
     """Read mean and standard deviation of the features from a ``.npz`` file."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
             mean, deviation = arrays["mean"], arrays["std"]
-            return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
+            return FeatureStatistics(mean=mean.tolist(), deviation=deviation.tolist())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, BadZipFile) as error:
         raise ZooError(f"{file} does not contain the arrays mean and std of features.") from error
 

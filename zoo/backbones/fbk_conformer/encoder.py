@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Conv1dSubsampler
 
+from zoo.backbones.common.encoder_decoder.layers import split_heads
 from zoo.backbones.common.pretrained.loading import pad_batch, unpad_batch
 from zoo.errors import ZooError, check_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderConfig:
+class ConformerConfig:
     """Shape of the encoder. The defaults are those of FBK-fairseq's architecture ``conformer``.
 
     Attributes:
@@ -67,7 +68,7 @@ class EncoderConfig:
 class ConformerEncoder(nn.Module):
     """Features of 10 ms to frames of 40 ms."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.config = config
         self.subsampling = Conv1dSubsampler(
@@ -104,7 +105,7 @@ class ConformerEncoder(nn.Module):
         """
         padded, mask = pad_batch(hidden)
         lengths = torch.tensor([len(frames) for frames in hidden], device=padded.device)
-        context = Context(
+        context = BatchContext(
             positions=sinusoids(padded.shape[1], self.config.width).to(padded),
             shift=shift_index(lengths, padded.shape[1]),
             visible=None if mask is None else mask.bool(),
@@ -115,7 +116,7 @@ class ConformerEncoder(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class BatchContext:
     """What all layers know of a batch.
 
     Attributes:
@@ -132,16 +133,16 @@ class Context:
 class ConformerLayer(nn.Module):
     """Half a feed-forward block, attention, convolution, half a feed-forward block, layer norm."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.factor = 0.5 if config.half_step else 1.0
-        self.first_feed_forward = FeedForward(config)
+        self.first_feed_forward = ConformerFeedForward(config)
         self.attention = RelativeAttention(config)
         self.convolution = Convolution(config)
-        self.second_feed_forward = FeedForward(config)
+        self.second_feed_forward = ConformerFeedForward(config)
         self.norm = nn.LayerNorm(config.width)
 
-    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+    def forward(self, hidden: Tensor, context: BatchContext) -> Tensor:
         """Transform a batch (batch, frames, width)."""
         hidden = hidden + self.factor * self.first_feed_forward(hidden)
         hidden = hidden + self.attention(hidden, context)
@@ -151,10 +152,10 @@ class ConformerLayer(nn.Module):
         return normed
 
 
-class FeedForward(nn.Module):
+class ConformerFeedForward(nn.Module):
     """Layer norm and two linear layers with a SiLU."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
         self.first = nn.Linear(config.width, config.ff)
@@ -169,7 +170,7 @@ class FeedForward(nn.Module):
 class Convolution(nn.Module):
     """Gated pointwise convolution, depthwise convolution with batch norm, pointwise convolution."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         width = config.width
         self.norm = nn.LayerNorm(width)
@@ -201,7 +202,7 @@ class Convolution(nn.Module):
 class RelativeAttention(nn.Module):
     """Self-attention whose scores are the sum of a content part and a position part."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: ConformerConfig) -> None:
         super().__init__()
         width, heads = config.width, config.heads
         self.heads = heads
@@ -215,12 +216,13 @@ class RelativeAttention(nn.Module):
         self.content_bias = nn.Parameter(torch.zeros(heads, width // heads))
         self.position_bias = nn.Parameter(torch.zeros(heads, width // heads))
 
-    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+    def forward(self, hidden: Tensor, context: BatchContext) -> Tensor:
         """Attend to all frames of a stream; hidden and result are (batch, frames, width)."""
         normed = self.norm(hidden)
         query = self.query(normed).unflatten(2, (self.heads, -1))  # (batch, frames, heads, size)
-        key, value = self._split(self.key(normed)), self._split(self.value(normed))
-        positions = self._split(self.position(context.positions)[None])  # (1, heads, frames, size)
+        key, value = (split_heads(linear(normed), self.heads) for linear in (self.key, self.value))
+        # (1, heads, frames, size)
+        positions = split_heads(self.position(context.positions)[None], self.heads)
 
         by_position = (query + self.position_bias).transpose(1, 2) @ positions.transpose(2, 3)
         bias = self.scale * relative_shift(by_position, context.shift)
@@ -236,11 +238,6 @@ class RelativeAttention(nn.Module):
         output: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return output
 
-    def _split(self, hidden: Tensor) -> Tensor:
-        """Reshape (batch, frames, width) to (batch, heads, frames, size)."""
-        heads: Tensor = hidden.unflatten(2, (self.heads, -1))
-        return heads.transpose(1, 2)
-
 
 def sinusoids(frames: int, width: int) -> Tensor:
     """Return (frames, width) sinusoids, sines and cosines in turn.
@@ -253,7 +250,7 @@ def sinusoids(frames: int, width: int) -> Tensor:
 
 
 def shift_index(lengths: Tensor, frames: int) -> Tensor:
-    """Return the places that ``relative_shift`` gathers its scores from.
+    """Return the indices that ``relative_shift`` gathers its scores from.
 
     Transformer-XL's shift puts a column of zeros before the scores of a stream, (n, n + 1), reads
     them as n + 1 rows of n scores, and drops the first row. In a batch, each stream is shifted by
@@ -264,14 +261,14 @@ def shift_index(lengths: Tensor, frames: int) -> Tensor:
         frames: Frames of the padded batch.
 
     Returns:
-        (batch, frames x frames) int64 places in a flat (frames, frames + 1) matrix. Places of
+        (batch, frames x frames) int64 indices in a flat (frames, frames + 1) matrix. Indices of
         padding are 0.
     """
     rows = torch.arange(frames, device=lengths.device)[:, None]  # of queries
     columns = rows.T  # of keys
     count = lengths[:, None, None]  # (batch, 1, 1)
-    place = (rows + 1) * count + columns
-    index = (place // (count + 1)) * (frames + 1) + place % (count + 1)
+    flat_index = (rows + 1) * count + columns
+    index = (flat_index // (count + 1)) * (frames + 1) + flat_index % (count + 1)
     within = (rows < count) & (columns < count)
     return torch.where(within, index, 0).flatten(1)
 
@@ -287,5 +284,5 @@ def relative_shift(scores: Tensor, index: Tensor) -> Tensor:
         (batch, heads, frames, frames) scores of queries and keys.
     """
     flat = F.pad(scores, (1, 0)).flatten(2)
-    places = index[:, None].expand(-1, scores.shape[1], -1)
-    return flat.gather(2, places).view_as(scores)
+    expanded = index[:, None].expand(-1, scores.shape[1], -1)
+    return flat.gather(2, expanded).view_as(scores)

@@ -10,7 +10,7 @@ from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.fbk_conformer.encoder import ConformerEncoder, EncoderConfig
+from zoo.backbones.fbk_conformer.encoder import ConformerConfig, ConformerEncoder
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, check_numbers
@@ -39,7 +39,7 @@ class DecoderConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class FeatureStatistics:
     """Mean and standard deviation of each mel bin over the training data, (bins,) each."""
 
     mean: Sequence[float]
@@ -56,9 +56,9 @@ class NetworkConfig:
         statistics: Normalisation of the features. None normalises over the kept audio.
     """
 
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    encoder: ConformerConfig = field(default_factory=ConformerConfig)
     decoder: DecoderConfig
-    statistics: Statistics | None = None
+    statistics: FeatureStatistics | None = None
 
     def __post_init__(self) -> None:
         """Raises ZooError for sizes that do not fit each other."""
@@ -116,9 +116,9 @@ def read_config(folder: Path) -> NetworkConfig:
     try:
         values = parse_json(path.read_text(encoding="utf-8"))
         return NetworkConfig(
-            encoder=EncoderConfig(**values["encoder"]),
+            encoder=ConformerConfig(**values["encoder"]),
             decoder=DecoderConfig(**values["decoder"]),
-            statistics=values["statistics"] and Statistics(**values["statistics"]),
+            statistics=values["statistics"] and FeatureStatistics(**values["statistics"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ZooError(f"{path} is damaged or describes no converted Conformer.") from error

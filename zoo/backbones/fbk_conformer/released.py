@@ -88,13 +88,13 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def _arguments(state: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """Return the training arguments of the model: ``args``, or ``model`` of ``cfg``."""
-    found = state.get("args")
-    if found is None:
+    arguments = state.get("args")
+    if arguments is None:
         config = _plain(state.get("cfg"))
-        found = config.get("model") if isinstance(config, Mapping) else None
-    if not isinstance(found, Namespace):
+        arguments = config.get("model") if isinstance(config, Mapping) else None
+    if not isinstance(arguments, Namespace):
         raise ZooError(f"{file} is no checkpoint of fairseq: it contains no training arguments.")
-    return vars(found)
+    return vars(arguments)
 
 
 def _plain(value: object) -> Any:
@@ -110,9 +110,9 @@ def _plain(value: object) -> Any:
 def _tensors(state: Mapping[str, Any], file: Path) -> dict[str, Tensor]:
     """Return the weights of the model."""
     tensors = state.get("model")
-    named = isinstance(tensors, Mapping) and all(
+    holds_tensors = isinstance(tensors, Mapping) and all(
         isinstance(tensor, Tensor) for tensor in tensors.values()
     )
-    if not isinstance(tensors, Mapping) or not named or not tensors:
+    if not isinstance(tensors, Mapping) or not holds_tensors or not tensors:
         raise ZooError(f"{file} is no checkpoint of fairseq: it contains no weights.")
     return dict(tensors)

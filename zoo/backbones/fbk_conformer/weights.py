@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.fbk_conformer.encoder import EncoderConfig
+from zoo.backbones.fbk_conformer.encoder import ConformerConfig
 from zoo.backbones.fbk_conformer.network import (
     DecoderConfig,
+    FeatureStatistics,
     NetworkConfig,
-    Statistics,
     random_network,
 )
 from zoo.errors import ZooError, shorten_list
@@ -61,7 +61,11 @@ UNUSED = re.compile(  # the auxiliary CTC loss, tables of positions, and a versi
 
 
 def network_config(
-    arguments: Mapping[str, Any], *, vocabulary: int, statistics: Statistics | None, file: Path
+    arguments: Mapping[str, Any],
+    *,
+    vocabulary: int,
+    statistics: FeatureStatistics | None,
+    file: Path,
 ) -> NetworkConfig:
     """Return the network that the training arguments describe.
 
@@ -92,7 +96,7 @@ def network_config(
     scaled = not arguments.get("no_scale_embedding", False)
     bins = int(arguments.get("input_feat_per_channel", 80))
     return NetworkConfig(
-        encoder=EncoderConfig(
+        encoder=ConformerConfig(
             bins=bins * int(arguments.get("input_channels", 1)),
             conv_channels=int(arguments.get("conv_channels", 1024)),
             conv_kernels=[int(kernel) for kernel in kernels],
@@ -131,21 +135,21 @@ def rename_weights(
     with torch.device("meta"):
         encoder, decoder = random_network(config)
     expected = nn.ModuleDict({"encoder": encoder, "decoder": decoder}).state_dict()
-    found = {our_name(name): name for name in tensors if not UNUSED.fullmatch(name)}
-    missing = sorted(expected.keys() - found.keys())
+    released_names = {our_name(name): name for name in tensors if not UNUSED.fullmatch(name)}
+    missing = sorted(expected.keys() - released_names.keys())
     if missing:
         raise ZooError(f"{file} lacks weights of the network: {shorten_list(missing)}.")
-    unknown = sorted(found[name] for name in found.keys() - expected.keys())
+    unknown = sorted(released_names[name] for name in released_names.keys() - expected.keys())
     if unknown:
         raise ZooError(f"{file} has weights that the network lacks: {shorten_list(unknown)}.")
-    for name, theirs in found.items():
+    for name, theirs in released_names.items():
         if tensors[theirs].shape != expected[name].shape:
             raise ZooError(
                 f"{theirs} in {file} has shape {list(tensors[theirs].shape)}, not "
                 f"{list(expected[name].shape)}; do the dictionary and the configuration belong to "
                 "this checkpoint?"
             )
-    return {name: tensors[theirs].clone() for name, theirs in found.items()}
+    return {name: tensors[theirs].clone() for name, theirs in released_names.items()}
 
 
 def our_name(name: str) -> str:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.speech_llm.data import Batch, Output
+from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.static_steps import Capture
@@ -20,7 +20,7 @@ from zoo.backbones.common.wav2vec2.adapter import MERGED
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, append_turn, recent_ids, slide
+from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
@@ -112,7 +112,7 @@ class InfiniSST(SpeechLLM):
         self.window = window
         self.search = search
 
-    def forward(self, batch: Batch) -> Output:
+    def forward(self, batch: Batch) -> TeacherForcingOutput:
         """Teacher forcing over whole dialogues (section 3.4).
 
         Args:
@@ -185,7 +185,7 @@ class InfiniSST(SpeechLLM):
         Returns:
             Generated token ids of each stream.
         """
-        states: list[StreamState] = [session.backbone_state for session in sessions]
+        states: list[WindowState] = [session.backbone_state for session in sessions]
         chunk_counts = [block.numel() // CHUNK_SAMPLES for block in blocks]
         encoded = self.encoder.stream([state.encoder for state in states], blocks)
         for state in states:
@@ -205,7 +205,7 @@ class InfiniSST(SpeechLLM):
             branches,
             self.search,
             contexts=[
-                Context(target_ids, prompt)
+                SearchContext(target_ids, prompt)
                 for target_ids, prompt in zip(earlier, prompts, strict=True)
             ],
             limits=[
@@ -225,7 +225,7 @@ class InfiniSST(SpeechLLM):
         The first turn follows the instruction. A later turn follows the generated ids that the
         decoder has not received yet, the end-of-turn id last.
         """
-        state: StreamState = session.backbone_state
+        state: WindowState = session.backbone_state
         is_first_turn = state.anchor is None
         return self._instruction(session) if is_first_turn else state.pending
 
@@ -268,14 +268,14 @@ class InfiniSST(SpeechLLM):
         if tokens != hypothesis.num_new_tokens:
             raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> WindowState:
         """Return a stream state with empty caches.
 
         Raises ZooError if the window keeps the instruction and the tokenizer has no latency token
         for the session's multiplier.
         """
         kept_instruction = self._instruction(session) if self.window.keep_instruction else []
-        return StreamState(
+        return WindowState(
             encoder=self.encoder.open(),
             cache=empty_cache(self.decoder),
             instruction=len(kept_instruction),

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.objective import Objective
@@ -43,7 +43,7 @@ class Trajectories(Objective):
         super().__init__(sampling)
         self.source = language(source_language)
         self.target = language(target_language)
-        self._prompt: Prompt | None = None
+        self._prompt: DialoguePrompt | None = None
 
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
@@ -74,12 +74,14 @@ class Trajectories(Objective):
                 )
             for talk in () if isinstance(shared, LazyTalks) else shared:
                 for segment in talk.segments:
-                    emission_times(segment, self.target.code)  # raises here, not in a data worker
-        for part in (part for sampler in samplers for part in sampler.parts):
-            own = part.window(0)
-            assert isinstance(own, RobustSegmentSampler)
-            for multiplier in sorted(own.multipliers):
-                backbone.prompt.instruction(  # raises without a latency token
+                    # Called to raise an error here instead of in a data worker.
+                    emission_times(segment, self.target.code)
+        for corpus in (corpus for sampler in samplers for corpus in sampler.parts):
+            segment_sampler = corpus.window(0)
+            assert isinstance(segment_sampler, RobustSegmentSampler)
+            for multiplier in sorted(segment_sampler.multipliers):
+                # Called to raise an error if the latency token is missing.
+                backbone.prompt.instruction(
                     source=self.source, target=self.target, multiplier=multiplier
                 )
         self._prompt = backbone.prompt
@@ -106,7 +108,7 @@ class Trajectories(Objective):
         accuracy = token_accuracy(output.logits, output.targets)
         return {"loss": output.loss, "token_accuracy": accuracy}
 
-    def _dialogue(self, prompt: Prompt, segment: RobustSegment) -> Trajectory:
+    def _dialogue(self, prompt: DialoguePrompt, segment: RobustSegment) -> Trajectory:
         """Return the token ids and the labels of a robust segment's dialogue."""
         multiplier = segment.multiplier  # chunks per turn
         # target words of each turn

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zoo.backbones.common.continuation import Answer, Context, Continuation
+from zoo.backbones.common.continuation import Answer, Continuation, SearchContext
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.search import search as search_text
 from zoo.errors import ZooError, check_numbers
@@ -51,7 +51,7 @@ def search(
     turn: Continuation,
     config: TurnSearchConfig,
     *,
-    contexts: Sequence[Context],
+    contexts: Sequence[SearchContext],
     limits: Sequence[int],
     end: int,
     never: Sequence[int] = (),

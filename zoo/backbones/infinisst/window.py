@@ -45,7 +45,7 @@ class WindowConfig:
 
 
 @dataclass(slots=True)
-class StreamState:
+class WindowState:
     """State of one stream between turns: encoder state, keys and values, and target ids.
 
     Attributes:
@@ -72,17 +72,17 @@ class StreamState:
     target_tokens: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def kept(self) -> int:
+    def num_cached(self) -> int:
         """Number of cached positions, the instruction included."""
         return self.cache.shape[3]
 
     @property
     def next_position(self) -> int:
         """Position of the next token in the stream."""
-        return self.dropped + self.kept
+        return self.dropped + self.num_cached
 
 
-def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+def slide(state: WindowState, config: WindowConfig, decoder: PreTrainedModel) -> None:
     """Drop the oldest positions that exceed the window, and rotate the instruction's keys again.
 
     Args:
@@ -90,8 +90,8 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
         config: Size of the window.
         decoder: Language model of ``build_decoder``, which defines the rotary angles.
     """
-    excess = state.kept - state.instruction - config.size
-    if config.unit == "turns" and state.kept > config.size:
+    excess = state.num_cached - state.instruction - config.size
+    if config.unit == "turns" and state.num_cached > config.size:
         excess = _whole_turns(state.turns, max(excess, 1))
     elif config.unit == "turns":
         excess = 0
@@ -106,14 +106,14 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
         state.anchor, state.dropped
     )
 
-    # a turn that is dropped in part keeps its remaining positions
+    # If a turn is dropped in part, its remaining positions are kept.
     while state.turns and excess >= state.turns[0]:
         excess -= state.turns.pop(0)
     if excess:
         state.turns[0] -= excess
 
 
-def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
+def append_turn(state: WindowState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
     """Add a finished turn to the window.
 
     Ids that the decoder has generated but not received become ``pending``: the last ids of the
@@ -129,19 +129,19 @@ def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: i
     if state.anchor is None:
         state.anchor = prefilled[:, 0, :, : state.instruction].clone()
 
-    kept_before = max(state.kept, state.instruction)
+    kept_before = max(state.num_cached, state.instruction)
     first_position = state.dropped + prefilled.shape[3]
     state.target_tokens += [
         (first_position + index, token) for index, token in enumerate(answer.tokens)
     ]
     state.cache = torch.cat([prefilled, answer.generated], dim=3)
-    state.turns.append(state.kept - kept_before)
+    state.turns.append(state.num_cached - kept_before)
 
     num_received = answer.generated.shape[3]
     state.pending = [*answer.tokens, end][num_received:]
 
 
-def recent_ids(state: StreamState, lookback: int | None) -> list[int]:
+def recent_ids(state: WindowState, lookback: int | None) -> list[int]:
     """Return the target ids that the repetition controls consider, and forget all older ids.
 
     Args:

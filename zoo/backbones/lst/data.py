@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.data.excerpts import Excerpt
@@ -15,14 +15,14 @@ EMBEDDING_SAMPLES: Samples = 1280  # audio of one speech embedding: 80 ms at 16 
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class LSTCollator:
     """Collates excerpts of talks into a padded batch of one-turn dialogues.
 
     Attributes:
         prompt: Builds the token ids of a dialogue.
     """
 
-    prompt: Prompt
+    prompt: DialoguePrompt
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
         """Build a batch.
@@ -42,7 +42,7 @@ class Collator:
             dialogue(
                 self.prompt,
                 excerpt.text,
-                given=excerpt.prefix,
+                prefix=excerpt.prefix,
                 num_embeddings=len(signal) // size,
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
@@ -59,13 +59,13 @@ class Collator:
 
 
 def dialogue(
-    prompt: Prompt,
+    prompt: DialoguePrompt,
     text: str,
     *,
     num_embeddings: int,
     source: Language,
     target: Language,
-    given: str = "",
+    prefix: str = "",
 ) -> Trajectory:
     """Build a dialogue of one turn: instruction, speech, translation and end-of-turn id.
 
@@ -75,7 +75,7 @@ def dialogue(
         num_embeddings: Number of speech embeddings.
         source: Language of the speech.
         target: Language of the translation.
-        given: Prefix of the translation that the decoder receives without loss.
+        prefix: Prefix of the translation that the decoder receives without loss.
 
     Returns:
         Token ids, labels of the same length, and the positions of the speech embeddings.
@@ -86,7 +86,7 @@ def dialogue(
     first = len(instruction) + speech.index(prompt.speech)
 
     answer = prompt.answer(text)
-    forced = len(prompt.answer(given)) - 1  # ids of the prefix without the end-of-turn id
+    forced = len(prompt.answer(prefix)) - 1  # ids of the prefix without the end-of-turn id
     return Trajectory(
         input_ids=opening + answer,
         labels=[IGNORED] * (len(opening) + forced) + answer[forced:],

@@ -53,22 +53,22 @@ class Description:
         check_numbers("LST", least=0, block_chunks=self.block_chunks)
 
 
-def describe(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Description:
+def describe(configured: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Description:
     """Combine configured and saved values with the defaults of ``Description``.
 
-    A value of ``given`` replaces the value of ``saved``. A value of ``saved`` replaces the default.
-    The options of ``alignment`` are combined one by one in the same order.
+    A value of ``configured`` replaces the value of ``saved``, which replaces the default. The
+    options of ``alignment`` are combined one by one in the same order.
 
     Args:
-        given: Values of the user's configuration.
+        configured: Values of the user's configuration.
         saved: Values of the ``config.yaml`` in the folder of the weights. None means no such file.
     """
     saved = saved or {}
-    values = {**saved, **given}
+    values = {**saved, **configured}
     options = {
         "layer": LAYER,
         **_options(saved.get("alignment")),
-        **_options(given.get("alignment")),
+        **_options(configured.get("alignment")),
     }
     return Description(**{**values, "alignment": AlignmentConfig(**options)})
 
@@ -90,7 +90,7 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
     return options
 
 
-def read_description(folder: Path, given: Collection[str] = ()) -> dict[str, Any]:
+def read_description(folder: Path, configured: Collection[str] = ()) -> dict[str, Any]:
     """Read the values of ``config.yaml`` in a folder of trained weights.
 
     If ``config.yaml`` names no decoder and the folder has a ``config.json``, the folder itself is
@@ -98,7 +98,7 @@ def read_description(folder: Path, given: Collection[str] = ()) -> dict[str, Any
 
     Args:
         folder: Folder of trained weights.
-        given: Names of the arguments that the user's configuration sets.
+        configured: Names of the arguments that the user's configuration sets.
 
     Raises:
         ZooError: ``config.yaml`` is missing or damaged, has an unknown option of the alignment, or
@@ -127,8 +127,8 @@ def read_description(folder: Path, given: Collection[str] = ()) -> dict[str, Any
             f"{path} is missing or damaged; an exported or converted LST has one beside its "
             "weights, which describes the network."
         ) from error
-    named = {name: value for name, value in values.items() if name not in given}
-    check_settings(f"The {DESCRIPTION} of {folder}", {"decoder": named.get("decoder")})
+    used = {name: value for name, value in values.items() if name not in configured}
+    check_settings(f"The {DESCRIPTION} of {folder}", {"decoder": used.get("decoder")})
     if (folder / "config.json").is_file():
         values.setdefault("decoder", str(folder))
     return values

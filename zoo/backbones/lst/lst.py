@@ -16,11 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
-    StreamState,
+    EncodedStreamState,
     encoder_memories,
     forget_memory,
 )
@@ -39,7 +39,7 @@ from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
-from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
+from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
 from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers
@@ -50,7 +50,7 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Uni
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
 
 
-def _given(**arguments: object) -> dict[str, Any]:
+def _not_none(**arguments: object) -> dict[str, Any]:
     """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
@@ -132,7 +132,7 @@ class LST(HeadAlignment, SpeechLLM):
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
                 the template or the data type is missing or unknown.
         """
-        self._given = _given(
+        self._configured = _not_none(
             encoder=encoder,
             decoder=decoder,
             template=template,
@@ -140,7 +140,7 @@ class LST(HeadAlignment, SpeechLLM):
             block_chunks=block_chunks,
             alignment=alignment,
         )
-        description = describe(self._given)
+        description = describe(self._configured)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
             encoder=description.encoder,
@@ -185,7 +185,7 @@ class LST(HeadAlignment, SpeechLLM):
         """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""
         self.checkpoint = self.tokenizer_source = str(folder)
         if (folder / WEIGHTS).is_file():
-            description = describe(self._given, read_description(folder, self._given))
+            description = describe(self._configured, read_description(folder, self._configured))
             self.encoder_config = description.encoder
             self.decoder_source = description.decoder
             self.template = template_named(description.template)
@@ -210,7 +210,7 @@ class LST(HeadAlignment, SpeechLLM):
             raise ZooError("An LST encodes whole talks with backbone.block_chunks above 0 only.")
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
-    def collator(self) -> Collator:
+    def collator(self) -> LSTCollator:
         """Return the function that collates excerpts of talks into training batches.
 
         Raises ZooError for an encoder with ``left_pad`` 0, which returns fewer frames per excerpt.
@@ -220,7 +220,7 @@ class LST(HeadAlignment, SpeechLLM):
                 "An LST with left_pad=0, as a converted one has, cannot be trained: the last "
                 "frames of an excerpt make no embedding."
             )
-        return Collator(self.prompt)
+        return LSTCollator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Teacher forcing on a batch of ``collator``.
@@ -248,13 +248,13 @@ class LST(HeadAlignment, SpeechLLM):
             return self.block_chunks
         return -(-frames // CHUNK_FRAMES)  # one block of all frames, rounded up to whole chunks
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> EncodedStreamState:
         """Return an empty stream state.
 
         Raises ZooError if the tokenizer lacks the latency token of the template's instruction.
         """
         self._instruction(session)  # raises here, before the first request
-        return StreamState(features=KeptAudio.of(self.encoder))
+        return EncodedStreamState(features=KeptAudio.of(self.encoder))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the speech embeddings of forgotten audio.
@@ -293,8 +293,8 @@ class LST(HeadAlignment, SpeechLLM):
         hypotheses = [text.unchanged(aligned=aligned) for text in texts]
         live = [index for index, frames in enumerate(speech) if len(frames)]
         if live:
-            given = pick(texts, live), pick(requests, live), pick(speech, live)
-            put(hypotheses, live, self._continue(*given, aligned))
+            inputs = pick(texts, live), pick(requests, live), pick(speech, live)
+            put(hypotheses, live, self._continue(*inputs, aligned))
         return hypotheses
 
     def _continue(
@@ -330,7 +330,8 @@ class LST(HeadAlignment, SpeechLLM):
             branches,
             self.search,
             contexts=[
-                Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)
+                SearchContext(text.prefix, prompt)
+                for text, prompt in zip(texts, prompts, strict=True)
             ],
             limits=[self.max_tokens] * len(texts),
             ends=[self.prompt.end_of_turn],
@@ -338,7 +339,7 @@ class LST(HeadAlignment, SpeechLLM):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 

@@ -21,7 +21,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import check_fields
@@ -44,7 +44,11 @@ UNSEEN: Mapping[str, Any] = {
 
 
 def random_network(
-    config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
+    config: Mapping[str, Any],
+    prompt: ThoughtPrompt,
+    *,
+    embedding_std: float | None,
+    dtype: torch.dtype,
 ) -> Phi4MultimodalForCausalLM:
     """Create a randomly initialised network.
 
@@ -113,16 +117,16 @@ def published_network(
     for name, expected in network.state_dict().items():
         if name == "lm_head.weight" and source.config.tie_word_embeddings:
             continue
-        found = source.tensor(name)
-        if found is None:
+        weight = source.tensor(name)
+        if weight is None:
             missing.append(name)
-        elif found.shape != expected.shape:
+        elif weight.shape != expected.shape:
             raise ZooError(
-                f"{name} of {source.name} has shape {list(found.shape)}, not "
+                f"{name} of {source.name} has shape {list(weight.shape)}, not "
                 f"{list(expected.shape)}."
             )
         else:
-            weights[name] = found.to(dtype, copy=True)  # a copy releases the memory-mapped file
+            weights[name] = weight.to(dtype, copy=True)  # a copy releases the memory-mapped file
     if missing:
         raise ZooError(
             f"{source.name} lacks weights of a Phi-4-Multimodal: {shorten_list(missing)}."
@@ -149,5 +153,5 @@ def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM
 
 def audio_part(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalAudioEmbedding:
     """The module with the audio encoder and the projection."""
-    part: Phi4MultimodalAudioEmbedding = network.model.embed_tokens_extend.audio_embed
-    return part
+    module: Phi4MultimodalAudioEmbedding = network.model.embed_tokens_extend.audio_embed
+    return module

@@ -15,7 +15,7 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.audio.spectrogram import HOP
 from zoo.backbones.common.causal.decoder import ATTENTION
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.phi4_multimodal.encoder import FEATURES_PER_EMBEDDING, encode, project
@@ -79,7 +79,7 @@ class Phi4Multimodal(ChainOfThought):
             "tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source
         )
         self.spectrogram = LogMel()
-        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        prompt = ThoughtPrompt(tokenizer=self.tokenizer, template=self.template)
         self.model = self._network(prompt)
         check_tokenizer(
             self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={}
@@ -87,7 +87,7 @@ class Phi4Multimodal(ChainOfThought):
         # Applies to the causal LM; the audio encoder has an attention implementation of its own.
         self.model.config._attn_implementation = ATTENTION
 
-    def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
+    def _network(self, prompt: ThoughtPrompt) -> Phi4MultimodalForCausalLM:
         """Load published weights if ``name`` is set; otherwise initialise a network randomly."""
         if self.name is not None:
             return published_network(

@@ -17,7 +17,7 @@ from transformers import GenerationConfig, Phi4MultimodalConfig
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from zoo.backbones.base import is_empty
-from zoo.backbones.common.lora import ADAPTER, Adapter, lora_config, read_adapter
+from zoo.backbones.common.lora import ADAPTER, LoraAdapter, lora_config, read_adapter
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
@@ -101,7 +101,7 @@ class Published:
     config: Phi4MultimodalConfig
     original: bool
     files: Mapping[str, Path]
-    adapter: Adapter | None
+    adapter: LoraAdapter | None
     generation: GenerationConfig | None
 
     def tensor(self, name: str) -> Tensor | None:
@@ -208,7 +208,7 @@ def _weight_files(folder: Path, name: str) -> dict[str, Path]:
 
 def _adapter(
     folder: Path, name: str, settings: Mapping[str, Any], files: Mapping[str, Path]
-) -> Adapter | None:
+) -> LoraAdapter | None:
     """The speech adapter, from the weight files or otherwise from the folder ``speech-lora``."""
     adapter_files = {
         weight: path
@@ -220,7 +220,7 @@ def _adapter(
     config = lora_config(
         settings.get("speech_lora"), ("r", "lora_alpha", "dp"), f"config.json of {name}"
     )
-    return Adapter(config, adapter_files)
+    return LoraAdapter(config, adapter_files)
 
 
 def _json(path: Path, name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig, install, read_adapter
 from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import (
@@ -43,7 +43,11 @@ UNSEEN: Mapping[str, Any] = {  # smallest vision tower that the class accepts; i
 
 
 def random_network(
-    config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
+    config: Mapping[str, Any],
+    prompt: ThoughtPrompt,
+    *,
+    embedding_std: float | None,
+    dtype: torch.dtype,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
     """Create a randomly initialised thinker.
 
@@ -85,7 +89,7 @@ def pretrained_network(
         ZooError: If ``name`` is not a Qwen2.5-Omni, if a weight is missing or has another shape, or
             if the adapter in the folder does not match ``lora``.
     """
-    model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
+    model_type(name, accepted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     with quiet():
         config: Any = load_part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
         config.vision_config.depth = 0
@@ -117,7 +121,7 @@ def audio_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
     return getattr(network.model, "audio_tower", None) or network.get_submodule("audio_tower")
 
 
-def _settings(config: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
+def _settings(config: Mapping[str, Any], prompt: ThoughtPrompt) -> dict[str, Any]:
     """Complete the fields of the thinker's configuration with consistent widths and token ids.
 
     The configuration requires ids of tokens that never occur in a prompt; these ids are set to the

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGenerati
 
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import (
@@ -129,7 +129,7 @@ class Qwen25Omni(ChainOfThought):
 
     def _random_network(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         """Create a randomly initialised thinker, with a new adapter if ``lora`` is set."""
-        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        prompt = ThoughtPrompt(tokenizer=self.tokenizer, template=self.template)
         network = random_network(
             self.config, prompt, embedding_std=self.embedding_std, dtype=self.dtype
         )

@@ -34,7 +34,7 @@ class SpeechBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class SeamlessCollator:
     """A function that converts excerpts into a batch.
 
     Attributes:

@@ -60,8 +60,8 @@ def check_adaptor(config: object, name: str) -> None:
         name: Name of the model in error messages.
     """
     settings = ("add_adapter", "num_adapter_layers", "adaptor_stride", "adaptor_kernel_size")
-    found = tuple(getattr(config, setting) for setting in settings)
-    if found != (True, 1, SUBSAMPLING, SUBSAMPLING):
+    values = tuple(getattr(config, setting) for setting in settings)
+    if values != (True, 1, SUBSAMPLING, SUBSAMPLING):
         raise ZooError(
             f"{name} has another adaptor than any SeamlessM4T released; its frames must be 160 ms."
         )

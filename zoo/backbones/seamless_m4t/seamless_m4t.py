@@ -166,7 +166,7 @@ class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
             ZooError: If a file is missing or unreadable, the model is not a SeamlessM4T, or the
                 feature extractor, the adaptor, the languages or the tokenizer do not fit.
         """
-        version = model_type(self.name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
+        version = model_type(self.name, accepted=tuple(NETWORKS), noun="SeamlessM4T")
         self.spectrogram = load_spectrogram(self.name)
         self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
         network = load_network(NETWORKS[version], self.name, self.dtype)

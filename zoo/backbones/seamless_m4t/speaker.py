@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.base import Units, UnitSpeech
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
@@ -180,7 +180,7 @@ class UnitSpeaker(nn.Module):
         answers = search(
             texts,
             self.search,
-            contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
+            contexts=[SearchContext(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[self.max_units + 1] * len(prompts),
             ends=[end],
             never=self._control,
@@ -239,8 +239,8 @@ class UnitSpeaker(nn.Module):
             ZooError: If the language is not spoken.
         """
         language_id = self.languages.voices[self.languages.code(language)]
-        parts = needed or [range(len(ids)) for ids in units]
-        return [self._vocode(*pair, language_id) for pair in zip(units, parts, strict=True)]
+        spans = needed or [range(len(ids)) for ids in units]
+        return [self._vocode(*pair, language_id) for pair in zip(units, spans, strict=True)]
 
     def _vocode(self, ids: Tensor, needed: range, language_id: int) -> UnitSpeech:
         """Synthesise the needed units of one text from its unit ids (n,)."""

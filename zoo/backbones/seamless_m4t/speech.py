@@ -20,7 +20,7 @@ from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import token_losses
-from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
     encode_frames,
@@ -252,7 +252,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             parts["reader"] = _without(self.reader, decoder)
         return parts
 
-    def collator(self) -> Collator:
+    def collator(self) -> SeamlessCollator:
         """Return the function that converts excerpts into training batches."""
         languages = self.languages
         openings = {
@@ -260,7 +260,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             for zoo_code, seamless_code in CODES.items()
             if seamless_code in languages.ids
         }
-        return Collator(
+        return SeamlessCollator(
             tokenizer=self.tokenizer,
             spectrogram=self.spectrogram,
             opening=openings,
@@ -393,10 +393,10 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             }
 
             # Cached positions before each stream's end token; empty for streams without a request
-            places = [branches[0].places[:0]] * texts.streams
+            cache_positions = [branches[0].cache_positions[:0]] * texts.streams
             for stream, index in streams.items():
-                places[stream] = branches[index].places[: requests[index].tokens]
-            new = texts.append([self.end] * texts.streams, places)
+                cache_positions[stream] = branches[index].cache_positions[: requests[index].tokens]
+            new = texts.append([self.end] * texts.streams, cache_positions)
             for stream, index in streams.items():
                 ends[index] = texts.states(stream, new[stream])[-1:]
         return [ends[index] for index in range(len(requests))]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
 from zoo.backbones.base import Units, UnitSpeech, dtype_named
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
@@ -153,7 +153,7 @@ class TextToSpeech(nn.Module):
         answers = search(
             EncoderDecoderBranches(self.decoder, memories, prompts, heads={}),
             SearchConfig(),
-            contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
+            contexts=[SearchContext(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[MAX_TOKENS] * len(prompts),
             ends=[int(self.config.eos_token_id)],
         )

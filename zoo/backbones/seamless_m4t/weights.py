@@ -35,7 +35,7 @@ VOCODER = (  # fields of a SeamlessM4TConfig that configure the vocoder
 
 def check_version(name: str) -> None:
     """Raise ZooError unless ``name`` is a SeamlessM4T of the first version."""
-    if model_type(name, wanted=tuple(NETWORKS), noun=NOUN) == "seamless_m4t_v2":
+    if model_type(name, accepted=tuple(NETWORKS), noun=NOUN) == "seamless_m4t_v2":
         raise ZooError(
             f"{name} is a SeamlessM4T v2, whose text-to-unit model generates all units at once and "
             "attends to no text; speech needs a SeamlessM4T v1: facebook/hf-seamless-m4t-medium "

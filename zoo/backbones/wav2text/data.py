@@ -42,7 +42,7 @@ class OfflineBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class Wav2TextCollator:
     """Collates excerpts of talks into a padded batch.
 
     Attributes:

@@ -17,7 +17,7 @@ from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.search import SearchConfig
@@ -40,7 +40,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
 from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.common.wav2vec2.weights import load_encoder
-from zoo.backbones.wav2text.data import Collator, OfflineBatch
+from zoo.backbones.wav2text.data import OfflineBatch, Wav2TextCollator
 from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers, shorten_list
@@ -52,7 +52,7 @@ POSITION_SCALE = 0.3  # factor of the position sinusoids; the memory itself has 
 
 
 @dataclass(slots=True)
-class Wav2TextState(StreamState):
+class Wav2TextState(EncodedStreamState):
     """State of one stream: the common state and the encoder frames of the last request.
 
     Attributes:
@@ -257,8 +257,8 @@ class Wav2Text(EncoderDecoder):
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        kept = [state.features for state in states]
-        encoded = encode_kept(self.encoder, kept, waves_kept, block_chunks=self.block_chunks)
+        caches = [state.features for state in states]
+        encoded = encode_kept(self.encoder, caches, waves_kept, block_chunks=self.block_chunks)
         for state, hidden in zip(states, encoded, strict=True):
             state.hidden = hidden
         memory = self.to_memory(pad_sequence(encoded, batch_first=True))  # (B, frames, width)
@@ -334,9 +334,9 @@ class Wav2Text(EncoderDecoder):
         """
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
-    def collator(self) -> Collator:
+    def collator(self) -> Wav2TextCollator:
         """Return the function that collates excerpts of talks into training batches."""
-        return Collator(
+        return Wav2TextCollator(
             tokenizer=self.tokenizer,
             source_words=self.source_words,
             opening=(self.tokenizer.bos_token_id,),

@@ -25,7 +25,7 @@ def realise_chinese(plan: SentencePlan, last: int) -> TargetBuilder:
     """
     target = TargetBuilder()
     if plan.report and plan.subordinate:
-        _add_fixed(target, plan.report, plan.positions["report"])
+        _add_fixed(target, plan.report, plan.positions.report)
         _add_clause(target, plan.subordinate)
     elif plan.conjunction and plan.subordinate and plan.main:
         _add_two_clauses(target, plan, plan.conjunction.english[0])
@@ -33,7 +33,7 @@ def realise_chinese(plan: SentencePlan, last: int) -> TargetBuilder:
         _add_clause(target, plan.main)
 
     if plan.main and plan.main.question == "polar":
-        _add(target, "吗", plan.main.positions["auxiliary"], (last,))
+        _add(target, "吗", plan.main.positions.auxiliary, (last,))
     _add(target, "？" if plan.is_question else "。", (last,))
 
     for needs in target.needs:
@@ -47,7 +47,7 @@ def _add_two_clauses(target: TargetBuilder, plan: SentencePlan, conjunction: str
     assert plan.main
     assert plan.subordinate
     main, subordinate = plan.main, plan.subordinate
-    at = plan.positions["conjunction"]
+    at = plan.positions.conjunction
     subordinate_first = plan.subordinate_first or conjunction == "when"
 
     if not subordinate_first:
@@ -82,31 +82,31 @@ def _add_noun_phrase(target: TargetBuilder, phrase: NounPhrase) -> None:
         _add_relative_clause(target, phrase.relative)
 
     if phrase.number:
-        _add(target, phrase.number[3], positions["determiner"])
+        _add(target, phrase.number[3], positions.determiner)
     elif phrase.determiner != "the" and phrase.determiner:
-        _add(target, DETERMINERS[phrase.determiner], positions["determiner"])
+        _add(target, DETERMINERS[phrase.determiner], positions.determiner)
     if phrase.number or phrase.determiner in ("a", "this"):
         _add(target, noun.classifier, (), sense)
 
     if phrase.relative and phrase.determiner != "my":
         _add_relative_clause(target, phrase.relative)
     if phrase.modifier:
-        _add_fixed(target, phrase.modifier, positions["modifier"])
+        _add_fixed(target, phrase.modifier, positions.modifier)
 
     # A relative clause would precede the adjective or noun; only the English word after the noun
     # shows that there is none.
     after: Indices = ()
     if not (noun.name or phrase.relative or phrase.modifier):
-        after = (positions["noun"][0] + 1,)
+        after = (positions.noun[0] + 1,)
     if phrase.adjective:
-        _add(target, phrase.adjective.chinese, positions["adjective"], after)
-        _add(target, "的", (), positions["adjective"])
-    _add(target, noun.chinese, positions["noun"], (*sense, *after))
+        _add(target, phrase.adjective.chinese, positions.adjective, after)
+        _add(target, "的", (), positions.adjective)
+    _add(target, noun.chinese, positions.noun, (*sense, *after))
 
 
 def _add_relative_clause(target: TargetBuilder, clause: Clause) -> None:
     _add_clause(target, clause)
-    _add(target, "的", clause.positions["relative"])
+    _add(target, "的", clause.positions.relative)
 
 
 def _add_clause(target: TargetBuilder, clause: Clause, *, perfective: bool = True) -> None:
@@ -122,15 +122,15 @@ def _add_clause(target: TargetBuilder, clause: Clause, *, perfective: bool = Tru
     """
     positions = clause.positions
     if clause.time and clause.time_first:
-        _add_fixed(target, clause.time, positions["time"])
+        _add_fixed(target, clause.time, positions.time)
     if clause.question == "who":
-        _add(target, "谁", positions["question"], positions["verb"])
+        _add(target, "谁", positions.question, positions.verb)
     elif clause.gap != "subject":
         _add_noun_phrase(target, clause.subject)
 
     start = len(target.words)
     if clause.time and not clause.time_first:
-        _add_fixed(target, clause.time, positions["time"])
+        _add_fixed(target, clause.time, positions.time)
     if clause.verb:
         _add_predicate(target, clause, perfective)
     else:
@@ -148,15 +148,15 @@ def _add_predicate(target: TargetBuilder, clause: Clause, perfective: bool) -> N
     positions, verb = clause.positions, clause.verb
     assert verb
     if clause.modal:
-        _add_fixed(target, clause.modal, positions["auxiliary"])
+        _add_fixed(target, clause.modal, positions.auxiliary)
     if clause.negated:
         negation = "没" if clause.tense == "past" and not verb.stative else "不"
-        needs = positions["auxiliary"] + positions["verb"]
-        _add(target, negation, positions["negation"], needs)
+        needs = positions.auxiliary + positions.verb
+        _add(target, negation, positions.negation, needs)
     if clause.place and verb.frame != "leave":
-        _add(target, "在", positions["in"])
+        _add(target, "在", positions.place_preposition)
         _add_noun_phrase(target, clause.place)
-        _add(target, "里", positions["in"])
+        _add(target, "里", positions.place_preposition)
     _add_verb(target, clause, perfective)
 
 
@@ -165,14 +165,14 @@ def _add_copula(target: TargetBuilder, clause: Clause) -> None:
     word, positions = clause.predicate.chinese, clause.positions
     colour = word.endswith("色")
     if clause.negated:
-        _add(target, "不", positions["negation"])
+        _add(target, "不", positions.negation)
     if colour:
-        _add(target, "是", positions["verb"], positions["predicate"])
+        _add(target, "是", positions.verb, positions.predicate)
     elif not clause.negated:
-        _add(target, "很", positions["verb"], positions["predicate"])
-    _add(target, word, positions["predicate"])
+        _add(target, "很", positions.verb, positions.predicate)
+    _add(target, word, positions.predicate)
     if colour:
-        _add(target, "的", (), positions["predicate"])
+        _add(target, "的", (), positions.predicate)
 
 
 def _add_verb(target: TargetBuilder, clause: Clause, perfective: bool) -> None:
@@ -184,34 +184,34 @@ def _add_verb(target: TargetBuilder, clause: Clause, perfective: bool) -> None:
     is_destination = clause.question == "where" and verb.base == "go"
 
     if clause.passive:
-        _add(target, "被", positions.get("agent", positions["auxiliary"]), positions["verb"])
+        _add(target, "被", positions.agent or positions.auxiliary, positions.verb)
         if clause.object:
             _add_noun_phrase(target, clause.object)
     elif clause.question == "where":
         if not is_destination:
-            _add(target, "在", (), positions["verb"])
-            _add(target, "哪里", positions["question"], positions["verb"])
+            _add(target, "在", (), positions.verb)
+            _add(target, "哪里", positions.question, positions.verb)
     elif before:
-        _add(target, before, (), (*positions["verb"], *sense))
+        _add(target, before, (), (*positions.verb, *sense))
         _add_object(target, clause)
 
-    _add(target, word, positions["verb"] + positions.get("particle", ()), sense)
+    _add(target, word, positions.verb + positions.particle, sense)
     if clause.surface is not None or verb.frame == "leave":
-        _add(target, "在", positions.get("in", positions.get("surface", ()))[:1])
+        _add(target, "在", (positions.place_preposition or positions.surface)[:1])
     if perfective and _is_perfective(clause):
-        _add(target, "了", (), positions["verb"])
+        _add(target, "了", (), positions.verb)
 
     if not before and not clause.passive:
         _add_object(target, clause)
     if clause.second_object:
         _add_noun_phrase(target, clause.second_object)
     if clause.surface:
-        _add_fixed(target, clause.surface, positions["surface"])
+        _add_fixed(target, clause.surface, positions.surface)
     if verb.frame == "leave" and clause.place:
         _add_noun_phrase(target, clause.place)
-        _add(target, "里", positions["in"])
+        _add(target, "里", positions.place_preposition)
     if is_destination:
-        _add(target, "哪里", positions["question"])
+        _add(target, "哪里", positions.question)
 
 
 def _is_perfective(clause: Clause) -> bool:
@@ -226,6 +226,6 @@ def _is_perfective(clause: Clause) -> bool:
 def _add_object(target: TargetBuilder, clause: Clause) -> None:
     if clause.question in ("whom", "what"):
         word = "谁" if clause.question == "whom" else "什么"
-        _add(target, word, clause.positions["question"])
+        _add(target, word, clause.positions.question)
     elif clause.object and clause.gap != "object":
         _add_noun_phrase(target, clause.object)

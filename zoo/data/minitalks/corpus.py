@@ -15,7 +15,7 @@ import torch
 from zoo.audio import files as audio
 from zoo.config.commands import run_script
 from zoo.data import manifest
-from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
+from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.version import version_name
@@ -59,13 +59,15 @@ def corpus_folder(cache: Path | None = None) -> Path:
 def _build(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
     complete = folder / "manifest.jsonl"  # exists once the whole split has been synthesised
     if is_intact(complete):
-        found = manifest.read(complete, limit=talks)
-        if all(is_intact(talk.file) for talk in found):
-            return found
+        stored = manifest.read(complete, limit=talks)
+        if all(is_intact(talk.file) for talk in stored):
+            return stored
 
     with lock_folder(folder):
         talk_plans = plans(split, talks=talks)
-        missing = [plan for plan in talk_plans if not all(map(is_usable, _paths(plan, folder)))]
+        missing = [
+            plan for plan in talk_plans if not all(map(seal_if_complete, _paths(plan, folder)))
+        ]
         if missing:
             _synthesise(missing, folder)
         result = [manifest.read(_paths(plan, folder)[1])[0] for plan in talk_plans]

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 FROZEN = Path(__file__).with_name("frozen.json")
 # Samples store mean levels rather than a hash, which would depend on the last bit of resampling.
-PARTS = 16  # of a talk
-DIGITS = 4  # of a level
+PARTS = 16  # number of stretches of a talk whose levels are stored
+DIGITS = 4  # number of digits of a stored level
 
 
 def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
@@ -71,17 +71,17 @@ def samples() -> dict[str, Any]:
         By split: ``texts``, a hash of all texts; ``talk``, the hash of the first talk; ``levels``,
         the mean levels of its audio.
     """
-    found = {}
+    values = {}
     with Speaker() as speaker:
         for split in SPLITS:
             talks = plans(split)
             wave, talk = record(talks[0], speaker=speaker, audio=Path("unused.wav"))
-            found[split] = {
+            values[split] = {
                 "texts": _texts_hash(talks),
                 "talk": talk_hash(talk),
                 "levels": _levels(wave),
             }
-    return found
+    return values
 
 
 def frozen_samples(path: Path = FROZEN) -> tuple[str, dict[str, Any]]:
@@ -102,8 +102,8 @@ def _texts_hash(talks: Iterable[TalkPlan]) -> str:
 
 def _levels(wave: Audio) -> list[float]:
     """Mean magnitude of each part, and of the difference of adjacent samples (high frequencies)."""
-    parts = [*np.array_split(wave, PARTS), np.diff(wave)]
-    return [round(float(np.abs(part).mean()), DIGITS) for part in parts]
+    spans = [*np.array_split(wave, PARTS), np.diff(wave)]
+    return [round(float(np.abs(span).mean()), DIGITS) for span in spans]
 
 
 def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:

@@ -41,8 +41,8 @@ def realise_german(plan: SentencePlan, last: int) -> TargetBuilder:
     """
     target, positions = TargetBuilder(), plan.positions
     if plan.report:
-        target.add_fixed(plan.report.german, positions["report"])
-        target.add("dass", positions.get("that", ()))
+        target.add_fixed(plan.report.german, positions.report)
+        target.add("dass", positions.that)
         assert plan.subordinate
         _add_clause(target, plan.subordinate, order="final")
 
@@ -50,7 +50,7 @@ def realise_german(plan: SentencePlan, last: int) -> TargetBuilder:
         _add_clause(target, plan.main, order="second")
     if plan.conjunction and plan.subordinate:
         if plan.main and not plan.subordinate_first:
-            target.comma(positions["conjunction"])
+            target.comma(positions.conjunction)
         _add_conjunction(target, plan)
         _add_clause(target, plan.subordinate, order="final")
     if plan.main and plan.subordinate_first:
@@ -69,11 +69,11 @@ def _add_conjunction(target: TargetBuilder, plan: SentencePlan) -> None:
     if plan.conjunction.english == ("when",):  # als for the past, wenn for the present
         word = "als" if plan.subordinate.tense == "past" else "wenn"
         needs = _finite_position(plan.subordinate)
-    target.add(word, plan.positions["conjunction"], needs)
+    target.add(word, plan.positions.conjunction, needs)
 
 
 def _finite_position(clause: Clause) -> Indices:
-    return clause.positions.get("auxiliary", clause.positions["verb"])
+    return clause.positions.auxiliary or clause.positions.verb
 
 
 def _add_noun_phrase(
@@ -88,9 +88,9 @@ def _add_noun_phrase(
         negation: English position of "not" if the determiner becomes "kein".
     """
     gender, sense = phrase.noun.german_gender, phrase.disambiguation
-    at = phrase.positions.get("determiner", ())
+    at = phrase.positions.determiner
     if phrase.determiner and not phrase.adjective:
-        at += phrase.positions["noun"]  # a word aligner links an adjacent article to the noun too
+        at += phrase.positions.noun  # a word aligner links an adjacent article to the noun too
 
     if phrase.number:
         target.add(phrase.number[1], at)
@@ -111,16 +111,16 @@ def _add_noun(target: TargetBuilder, phrase: NounPhrase, case: Case) -> None:
     positions = phrase.positions
     if phrase.adjective:
         form = phrase.adjective.german + _adjective_ending(phrase, case)
-        target.add(form, positions["adjective"], phrase.disambiguation)
+        target.add(form, positions.adjective, phrase.disambiguation)
 
     noun = phrase.noun.german
     if phrase.number:
         noun = phrase.noun.german_plural
         noun += "n" if case == "dat" and noun[-1] not in "ns" else ""
-    target.add(noun, positions["noun"], positions.get("modifier", ()))
+    target.add(noun, positions.noun, positions.modifier)
 
     if phrase.modifier:
-        at = positions["modifier"]
+        at = positions.modifier
         target.add_fixed(phrase.modifier.german, at, at[-1:] if len(at) > 1 else ())
     if phrase.relative:
         _add_relative_clause(target, phrase, phrase.relative)
@@ -138,12 +138,12 @@ def _adjective_ending(phrase: NounPhrase, case: Case) -> str:
 
 
 def _add_relative_clause(target: TargetBuilder, antecedent: NounPhrase, clause: Clause) -> None:
-    at = clause.positions["relative"]
+    at = clause.positions.relative
     case: str = "nom"
     if clause.gap == "object" and clause.verb:
         case = clause.verb.german_case
     pronoun = "die" if antecedent.number else DEFINITE[case][antecedent.noun.german_gender]
-    after = (at[0] + 1,) if clause.gap == "subject" else clause.positions["verb"]
+    after = (at[0] + 1,) if clause.gap == "subject" else clause.positions.verb
 
     target.comma(at)
     target.add(pronoun, at, after)
@@ -160,7 +160,7 @@ def _add_clause(target: TargetBuilder, clause: Clause, order: Order) -> None:
         return
 
     if order == "second" and clause.time and clause.time_first:
-        target.add_fixed(clause.time.german, clause.positions["time"], clause.positions["time"])
+        target.add_fixed(clause.time.german, clause.positions.time, clause.positions.time)
         order = "first"
     finite, finite_at, end, end_at = _verb(clause)
     if order == "second":
@@ -198,7 +198,7 @@ def _finite_needs(clause: Clause) -> Indices:
         return clause.verb_disambiguation("german")
     if clause.modal:
         return ()
-    return clause.positions.get("predicate", clause.positions["verb"])
+    return clause.positions.predicate or clause.positions.verb
 
 
 def _add_question_word(target: TargetBuilder, clause: Clause) -> None:
@@ -212,26 +212,26 @@ def _add_question_word(target: TargetBuilder, clause: Clause) -> None:
         "what": "was",
         "where": "wohin" if clause.verb.base == "go" else "wo",
     }[clause.question]
-    needs = positions.get("auxiliary", ()) + positions["verb"]
-    target.add(word, positions["question"], () if clause.question == "what" else needs)
+    needs = positions.auxiliary + positions.verb
+    target.add(word, positions.question, () if clause.question == "what" else needs)
 
 
 def _verb(clause: Clause) -> tuple[str, Indices, str, Indices]:
     """Return the finite verb and the right part of the verb bracket, each with its alignment."""
     at, verb, past = clause.positions, clause.verb, clause.tense == "past"
-    particle = at.get("particle", ())
+    particle = at.particle
     if verb is None:
-        return "war" if past else "ist", at["verb"], "", ()
+        return "war" if past else "ist", at.verb, "", ()
     if clause.passive:
         auxiliary = "wurde" if past else "wird"
-        return auxiliary, at["auxiliary"], verb.german_participle, at["verb"]
+        return auxiliary, at.auxiliary, verb.german_participle, at.verb
     if clause.modal:
-        return clause.modal.german[0][0], at["auxiliary"], verb.german, at["verb"] + particle
+        return clause.modal.german[0][0], at.auxiliary, verb.german, at.verb + particle
     if past:
         finite_at = _finite_position(clause)
-        return verb.german_auxiliary, finite_at, verb.german_participle, at["verb"] + particle
-    prefix_at = particle or (at["verb"] if verb.german_particle else ())
-    return verb.german_third, at["verb"], verb.german_particle, prefix_at
+        return verb.german_auxiliary, finite_at, verb.german_participle, at.verb + particle
+    prefix_at = particle or (at.verb if verb.german_particle else ())
+    return verb.german_third, at.verb, verb.german_particle, prefix_at
 
 
 def _add_subject(target: TargetBuilder, clause: Clause) -> None:
@@ -242,7 +242,7 @@ def _add_subject(target: TargetBuilder, clause: Clause) -> None:
 def _add_middle(target: TargetBuilder, clause: Clause) -> None:
     """Append everything between the subject and the right part of the verb bracket."""
     positions = clause.positions
-    negation = positions.get("negation", ())
+    negation = positions.negation
     thing = clause.second_object or clause.object
     indefinite = thing is not None and (thing.indefinite or thing.number is not None)
 
@@ -255,20 +255,20 @@ def _add_middle(target: TargetBuilder, clause: Clause) -> None:
         target.add("nicht", negation)
 
     if clause.verb and clause.second_object and clause.verb.frame == "about":
-        target.add("nach", positions["preposition"])
+        target.add("nach", positions.preposition)
         _add_noun_phrase(target, clause.second_object, "dat")
     if clause.verb and clause.second_object and clause.verb.frame == "for":
-        target.add("um", positions["preposition"])
+        target.add("um", positions.preposition)
         _add_noun_phrase(target, clause.second_object, "acc")
     if clause.surface:
-        at = positions["surface"]
+        at = positions.surface
         target.add_fixed(clause.surface.german, at, at[-1:])
     if clause.place:
-        _add_prepositional_phrase(target, "in", positions["in"], clause.place)
+        _add_prepositional_phrase(target, "in", positions.place_preposition, clause.place)
     if clause.passive and clause.object:
-        _add_prepositional_phrase(target, "von", positions["agent"], clause.object)
+        _add_prepositional_phrase(target, "von", positions.agent, clause.object)
     if clause.predicate:
-        target.add(clause.predicate.german_predicate, positions["predicate"])
+        target.add(clause.predicate.german_predicate, positions.predicate)
 
 
 def _add_objects(target: TargetBuilder, clause: Clause, negation: Indices) -> bool:
@@ -290,7 +290,7 @@ def _add_objects(target: TargetBuilder, clause: Clause, negation: Indices) -> bo
 
 def _add_time(target: TargetBuilder, clause: Clause) -> None:
     if clause.time and not clause.time_first:
-        target.add_fixed(clause.time.german, clause.positions["time"], clause.positions["time"])
+        target.add_fixed(clause.time.german, clause.positions.time, clause.positions.time)
 
 
 def _add_prepositional_phrase(
@@ -300,8 +300,8 @@ def _add_prepositional_phrase(
     sense = phrase.disambiguation
     if phrase.determiner == "the" and phrase.noun.german_gender != "f":
         contraction = {"in": "im", "von": "vom"}[preposition]
-        noun = () if phrase.adjective else phrase.positions["noun"]  # as in _add_noun_phrase
-        target.add(contraction, at + phrase.positions["determiner"] + noun, sense)
+        noun = () if phrase.adjective else phrase.positions.noun  # as in _add_noun_phrase
+        target.add(contraction, at + phrase.positions.determiner + noun, sense)
         _add_noun(target, phrase, "dat")
         return
     needs: Iterable[int] = sense if phrase.determiner == "the" else ()

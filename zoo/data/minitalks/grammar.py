@@ -18,7 +18,7 @@ from zoo.data.minitalks.spanish import realise_spanish
 from zoo.data.minitalks.tree import Clause, NounPhrase, Question, SentencePlan, Tense
 from zoo.talks import Target
 
-LONGEST = 24  # English words of a sentence
+LONGEST = 24  # maximum number of English words of a sentence
 PASSIVE_VERBS = {"paint", "sell", "steal", "repair", "build", "find", "describe"}
 RELATIVE_VERBS = {  # verbs of relative clauses whose gap is the object
     *("buy", "sell", "find", "repair", "paint", "steal", "see", "visit", "invite", "help")

@@ -9,7 +9,7 @@ from zoo.errors import check_choice
 from zoo.types import SAMPLE_RATE, Seconds
 
 Wave = NDArray[np.float64]
-FADE: Seconds = 0.15  # of the fade-in and the fade-out
+FADE: Seconds = 0.15  # duration of the fade-in and of the fade-out
 
 
 def _applause(time: Wave, generator: np.random.Generator) -> Wave:

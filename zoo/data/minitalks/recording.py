@@ -27,14 +27,15 @@ PITCHES = (35, 65)  # espeak-ng's scale of 0 to 99
 LEAD_IN = (0.2, 0.8)  # seconds of silence before the first sentence
 PAUSE = (0.3, 1.2)  # seconds of silence after a sentence
 NOISE_DURATION = (0.6, 2.5)  # seconds
-NOISE_PEAK = (0.1, 0.5)  # of full scale
-GAIN = (0.4, 1.1)  # of the talk's speech and noise
-NOISE_PROBABILITY = 0.12  # after a sentence
+NOISE_PEAK = (0.1, 0.5)  # peak relative to full scale
+GAIN = (0.4, 1.1)  # factor on the speech and the noise of a talk
+NOISE_PROBABILITY = 0.12  # probability of a noise after a sentence
 BACKGROUND = (0.0, 0.001, 0.003)  # standard deviations of white noise; one is drawn per talk
 # Measured on generated talks, to estimate the duration of a sentence from its text.
 LETTER_TIME = 8.9  # seconds per letter times the rate in words per minute
 MEAN_GAP = 1.05  # seconds after a sentence, including noise
-GRID = SAMPLE_RATE // 1000  # samples; sentences begin on whole milliseconds
+# Sentences begin on whole milliseconds, so at multiples of this many samples.
+GRID = SAMPLE_RATE // 1000
 
 Audio = NDArray[np.float32]
 

@@ -61,17 +61,17 @@ class TargetBuilder:
         """Request a comma before the next word; at the end of the sentence there is none."""
         self._comma_pending = True
 
-    def finish(self, mark: str, last: int, opening: str = "") -> None:
+    def finish(self, punctuation: str, last: int, opening: str = "") -> None:
         """Capitalise the first word and attach the final mark.
 
         Args:
-            mark: punctuation after the last word.
+            punctuation: punctuation after the last word.
             last: index of the last English word, on which the mark depends.
             opening: punctuation before the first word.
         """
         first = self.words[0]
         self.words[0] = opening + first[0].upper() + first[1:]
-        self.words[-1] += mark
+        self.words[-1] += punctuation
         self.needs[-1].add(last)
 
     def target(self, separator: str = " ") -> Target:

@@ -15,6 +15,60 @@ Question = Literal["", "polar", "who", "whom", "what", "where"]
 
 
 @dataclass(slots=True)
+class NounPhrasePositions:
+    """Indices of the English words of a noun phrase; empty for what the phrase lacks."""
+
+    determiner: Indices = ()
+    adjective: Indices = ()
+    noun: Indices = ()
+    modifier: Indices = ()
+
+
+@dataclass(slots=True)
+class ClausePositions:
+    """Indices of the English words of a clause; empty for what the clause lacks.
+
+    Attributes:
+        auxiliary: auxiliary or modal verb.
+        negation: "not" or a contraction with it.
+        verb: main verb or copula.
+        particle: particle of the verb, such as "up".
+        preposition: preposition that the verb requires, such as "about".
+        surface: the phrase ``Clause.surface``.
+        time: the phrase ``Clause.time``.
+        place_preposition: "in" before ``Clause.place``.
+        question: question word.
+        relative: relative pronoun.
+        agent: "by" before the agent of a passive.
+        predicate: adjective after the copula.
+        end: last word of the clause.
+    """
+
+    auxiliary: Indices = ()
+    negation: Indices = ()
+    verb: Indices = ()
+    particle: Indices = ()
+    preposition: Indices = ()
+    surface: Indices = ()
+    time: Indices = ()
+    place_preposition: Indices = ()
+    question: Indices = ()
+    relative: Indices = ()
+    agent: Indices = ()
+    predicate: Indices = ()
+    end: Indices = ()
+
+
+@dataclass(slots=True)
+class SentencePositions:
+    """Indices of the English words that join clauses; empty for what the sentence lacks."""
+
+    report: Indices = ()
+    that: Indices = ()
+    conjunction: Indices = ()
+
+
+@dataclass(slots=True)
 class NounPhrase:
     """A noun with its determiner and modifiers.
 
@@ -25,7 +79,7 @@ class NounPhrase:
         number: English, German, Spanish and Chinese number word.
         modifier: a phrase after an ambiguous noun, such as "by the river".
         relative: a relative clause.
-        positions: English word indices of determiner, adjective, noun and modifier.
+        positions: indices of its English words, which the English realiser stores.
     """
 
     noun: Noun
@@ -34,7 +88,7 @@ class NounPhrase:
     number: tuple[str, str, str, str] | None = None
     modifier: FixedPhrase | None = None
     relative: "Clause | None" = None
-    positions: dict[str, Indices] = field(default_factory=dict)
+    positions: NounPhrasePositions = field(default_factory=NounPhrasePositions)
 
     @property
     def indefinite(self) -> bool:
@@ -44,7 +98,7 @@ class NounPhrase:
     @property
     def disambiguation(self) -> Indices:
         """The English words that determine the noun's sense, and so its gender."""
-        return self.positions["noun"] + self.positions.get("modifier", ())
+        return self.positions.noun + self.positions.modifier
 
 
 @dataclass(slots=True)
@@ -69,8 +123,7 @@ class Clause:
         question: type of question; empty for statements.
         gap: the constituent that a relative clause omits.
         antecedent: the noun phrase that a relative clause modifies.
-        positions: English word indices of auxiliary, negation, verb, particle, preposition,
-            surface, time, in, question, relative, agent, predicate and the clause's end.
+        positions: indices of its English words, which the English realiser stores.
     """
 
     subject: NounPhrase
@@ -90,7 +143,7 @@ class Clause:
     question: Question = ""
     gap: Literal["", "subject", "object"] = ""
     antecedent: NounPhrase | None = None
-    positions: dict[str, Indices] = field(default_factory=dict)
+    positions: ClausePositions = field(default_factory=ClausePositions)
 
     @property
     def has_plain_object(self) -> bool:
@@ -101,7 +154,7 @@ class Clause:
     @property
     def last_word(self) -> Indices:
         """The index of the clause's last English word."""
-        return (self.positions["end"][0],)
+        return (self.positions.end[0],)
 
     def verb_disambiguation(self, language: str) -> Indices:
         """Return the English words that determine which translation of the verb is meant.
@@ -121,13 +174,13 @@ class Clause:
     def _verb_sense_words(self) -> Indices:
         assert self.verb
         if self.verb.particle and not self.passive:
-            return self.positions["particle"]
+            return self.positions.particle
         if self.verb.frame in ("put", "hang"):
-            return self.positions["surface"]
+            return self.positions.surface
         if self.verb.frame in ("about", "for"):
-            return self.positions["preposition"]
+            return self.positions.preposition
         if self.question in ("whom", "what"):
-            return self.positions["question"]
+            return self.positions.question
         thing = self.object or (self.antecedent if self.gap == "object" else None)
         return thing.disambiguation if thing else ()
 
@@ -143,7 +196,7 @@ class SentencePlan:
         subordinate: the reported clause, or the clause after ``conjunction``.
         subordinate_first: whether the English subordinate clause precedes the main clause.
         that: whether "that" follows ``report`` in English.
-        positions: English word indices of report, that and conjunction.
+        positions: indices of its English words, which the English realiser stores.
     """
 
     main: Clause | None
@@ -152,7 +205,7 @@ class SentencePlan:
     subordinate: Clause | None = None
     subordinate_first: bool = False
     that: bool = True
-    positions: dict[str, Indices] = field(default_factory=dict)
+    positions: SentencePositions = field(default_factory=SentencePositions)
 
     @property
     def is_question(self) -> bool:

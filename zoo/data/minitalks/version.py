@@ -4,7 +4,8 @@ import importlib.metadata
 
 # Increase it whenever a generator changes texts, word times or audio, then run corpus.py --freeze.
 VERSION = 1
-LIBRARIES = ("espeakng-loader", "soxr")  # they determine the audio; espeakng-loader has espeak-ng
+# Libraries that determine the audio; espeakng-loader contains espeak-ng.
+LIBRARIES = ("espeakng-loader", "soxr")
 
 
 def version_name() -> str:

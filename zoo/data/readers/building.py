@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 from zoo.audio import files as audio
-from zoo.data.readers.entries import Entry, Recording, one_spaced
+from zoo.data.readers.entries import Recording, SegmentEntry, one_spaced
 from zoo.data.readers.films import streamable_file
 from zoo.errors import ZooError
 from zoo.talks import Segment, Talk, Target, of_one_name
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
 # segment is cut at the end of its audio.
 OVERHANG: Seconds = 0.5
-SAME: Seconds = 1e-3  # times that differ by less are equal
+SAME: Seconds = 1e-3  # times that differ by less than this are equal
 
 
 def build_talks(
@@ -59,8 +59,8 @@ def build_talks(
 
 def _check_names(recordings: Sequence[Recording]) -> None:
     """Raise ZooError if two recordings have one name; logs and reports name them alike."""
-    if found := of_one_name(recordings):
-        other, one = found
+    if same_name := of_one_name(recordings):
+        other, one = same_name
         raise ZooError(
             f"{one.where}: two recordings have the name {one.name!r}, {other.audio} and "
             f"{one.audio}; rename one of them."
@@ -133,17 +133,17 @@ def _length(one: Recording, *, overhang: Seconds, lengths: dict[Path, Seconds]) 
         except ZooError as error:
             raise ZooError(f"{one.where}: {error}") from error
     file = lengths[one.audio]
-    wanted = file - one.offset if one.duration is None else one.duration
-    if not (0 <= one.offset < file and 0 < wanted <= file - one.offset + overhang):
+    duration = file - one.offset if one.duration is None else one.duration
+    if not (0 <= one.offset < file and 0 < duration <= file - one.offset + overhang):
         raise ZooError(
-            f"{one.where}: the recording from {one.offset:.2f} to {one.offset + wanted:.2f} s does "
-            f"not lie in {one.audio}, which lasts {file:.2f} s."
+            f"{one.where}: the recording from {one.offset:.2f} to {one.offset + duration:.2f} s "
+            f"does not lie in {one.audio}, which lasts {file:.2f} s."
         )
-    return min(wanted, file - one.offset)
+    return min(duration, file - one.offset)
 
 
 def _span(
-    entry: Entry, one: Recording, *, length: Seconds, overhang: Seconds
+    entry: SegmentEntry, one: Recording, *, length: Seconds, overhang: Seconds
 ) -> tuple[Seconds, Seconds]:
     """Return offset and duration of a segment. Raises ZooError if it does not lie in its audio."""
     duration = length - entry.offset if entry.duration is None else entry.duration
@@ -161,7 +161,7 @@ def _span(
     return entry.offset, min(duration, length - entry.offset)
 
 
-def _check_overlaps(pairs: Sequence[tuple[Segment, Entry]], one: Recording) -> None:
+def _check_overlaps(pairs: Sequence[tuple[Segment, SegmentEntry]], one: Recording) -> None:
     """Check segments in order of their start.
 
     Speakers interrupt each other and corpora round times, so segments may overlap in part; a

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Entry, at, audio_file, by_audio, required
+from zoo.data.readers.entries import SegmentEntry, at, audio_file, by_audio, required
 from zoo.data.readers.tables import read_table
 from zoo.errors import ZooError, check_choice
 from zoo.talks import Talk
@@ -14,7 +14,7 @@ from zoo.talks import Talk
 SPLITS = ("train", "dev", "test")
 # Rows of train that the first edition of CoVoST had in another split.
 TRAIN = ("train", "train_covost")
-CODES = {"zh": "zh-CN"}  # of Common Voice, where they differ
+CODES = {"zh": "zh-CN"}  # codes of Common Voice that differ from ours
 
 
 @dataclass(kw_only=True, eq=False)
@@ -38,11 +38,11 @@ class CoVoST2:
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
         """Return the sentences of train, dev or test; see ``zoo.data.corpora.Corpus``."""
         what = "the folder of Common Voice (clips, validated.tsv) and of the CoVoST 2 tables"
-        given = required(self.root, corpus="covost2", key="root", what=what)
+        folder = required(self.root, corpus="covost2", key="root", what=what)
         check_choice("split of CoVoST 2", split, SPLITS)
         source = CODES.get(self.source_language, self.source_language)
         target = CODES.get(self.target_language, self.target_language)
-        root = given / source if (given / source).is_dir() else given
+        root = folder / source if (folder / source).is_dir() else folder
         pair = f"covost_v2.{source}_{target}"
         entries = (
             (audio_file(root / "clips", clip, where=entry.where), entry)
@@ -56,7 +56,7 @@ class CoVoST2:
         )
 
 
-def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, Entry]]:
+def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, SegmentEntry]]:
     """Yield clip and segment of each row of a split.
 
     The table of a split, which the tool of CoVoST 2 writes, has transcripts and translations. The
@@ -76,17 +76,17 @@ def _rows(root: Path, pair: str, split: str) -> Iterator[tuple[str, Entry]]:
         raise ZooError(f"CoVoST 2 in {root} has neither {ready.name} nor {table.name}.")
     validated = root / "validated.tsv"
     sentences = {row["path"]: row for _, row in read_table(validated, needed=("path", "sentence"))}
-    wanted = TRAIN if split == "train" else (split,)
+    splits = TRAIN if split == "train" else (split,)
     for number, row in read_table(table, needed=("path", "translation", "split")):
-        if row["split"] in wanted:
+        if row["split"] in splits:
             if row["path"] not in sentences:
                 raise ZooError(f"{at(table, number)}: {validated} has no clip {row['path']}.")
             known = sentences[row["path"]]
             yield row["path"], _entry(table, number, known["sentence"], row["translation"], known)
 
 
-def _entry(path: Path, line: int, source: str, target: str, row: dict[str, str]) -> Entry:
+def _entry(path: Path, line: int, source: str, target: str, row: dict[str, str]) -> SegmentEntry:
     """Return the segment of a row; a backslash in the tables precedes a literal character."""
     transcript, translation = (re.sub(r"\\(.)", r"\1", text) for text in (source, target))
     speaker = row.get("client_id", "")
-    return Entry(at(path, line), source=transcript, target=translation, speaker=speaker)
+    return SegmentEntry(at(path, line), source=transcript, target=translation, speaker=speaker)

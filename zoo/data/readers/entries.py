@@ -8,17 +8,17 @@ from zoo.errors import ZooError
 from zoo.formats.text import recording_name
 from zoo.types import Seconds
 
-# What libsndfile reads.
+# Suffixes of the files that libsndfile reads.
 READABLE = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus"),
     *(".aif", ".aiff", ".aifc", ".au", ".caf", ".sph"),
 )
-# Formats that ffmpeg decodes.
+# Suffixes of the files that ffmpeg decodes.
 FILMS = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SegmentEntry:
     """A segment as a corpus lists it.
 
     Attributes:
@@ -54,12 +54,12 @@ class Recording:
     where: str
     audio: Path
     name: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[SegmentEntry] = field(default_factory=list)
     offset: Seconds = 0.0
     duration: Seconds | None = None
 
 
-def by_audio(entries: Iterable[tuple[Path, Entry]]) -> list[Recording]:
+def by_audio(entries: Iterable[tuple[Path, SegmentEntry]]) -> list[Recording]:
     """Group segments by audio file, files in the order in which they first occur.
 
     Args:
@@ -117,8 +117,8 @@ def existing_folder(path: Path, *, corpus: str, like: str) -> Path:
     """
     if not path.is_dir():
         present = path.parent if path.parent.is_dir() else path.parent.parent
-        found = sorted(one.name for one in present.iterdir()) if present.is_dir() else []
-        listed = f"; {present} has: {', '.join(found[:8]) or 'nothing'}" if present.is_dir() else ""
+        names = sorted(one.name for one in present.iterdir()) if present.is_dir() else []
+        listed = f"; {present} has: {', '.join(names[:8]) or 'nothing'}" if present.is_dir() else ""
         raise ZooError(f"{corpus} has no folder {path} ({like}){listed}.")
     return path
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import (
-    Entry,
+    SegmentEntry,
     at,
     audio_file,
     by_audio,
@@ -56,7 +56,7 @@ class EuroparlST:
             where = at(listed, number)
             name, start, end = _fields(row, where=where)
             path = audio_file(root / source / "audios", name, where=where)
-            entries.append((path, Entry(where, start, end - start, transcript, translation)))
+            entries.append((path, SegmentEntry(where, start, end - start, transcript, translation)))
         return build_talks(by_audio(entries), source=source, target=target, limit=limit)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from zoo.audio.ffmpeg import readable
-from zoo.data.cache import cache_root, is_usable, lock_folder, seal
+from zoo.data.cache import cache_root, lock_folder, seal, seal_if_complete
 from zoo.data.readers.entries import FILMS
 from zoo.disk.files import atomic_file
 
@@ -30,12 +30,12 @@ def streamable_file(path: Path) -> Path:
     folder = cache_root() / f"decoded-{key}"
     copy = folder / f"{path.stem}.wav"
     with lock_folder(folder):
-        if not is_usable(copy):
+        if not seal_if_complete(copy):
             with TemporaryDirectory() as temporary:
-                found = readable(path, Path(temporary))
-                if found == path:  # libsndfile reads it in spite of its suffix
+                source = readable(path, Path(temporary))
+                if source == path:  # libsndfile reads the file in spite of its suffix
                     return path
                 with atomic_file(copy) as unfinished:
-                    shutil.copyfile(found, unfinished)
+                    shutil.copyfile(source, unfinished)
             seal(copy)
     return copy

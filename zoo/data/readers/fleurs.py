@@ -6,8 +6,8 @@ from pathlib import Path
 
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import (
-    Entry,
     Recording,
+    SegmentEntry,
     at,
     audio_file,
     existing_folder,
@@ -84,7 +84,7 @@ class Fleurs:
             if number not in translations:
                 left_out.append(where)
                 continue
-            entry = Entry(where, source=text, target=translations[number])
+            entry = SegmentEntry(where, source=text, target=translations[number])
             path = audio_file(folder / "audio" / split, name, where=where)
             recordings.append(Recording(where, path, recording_name(path.name), [entry]))
         if not recordings:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import FILMS, READABLE, Entry, Recording, required
+from zoo.data.readers.entries import FILMS, READABLE, Recording, SegmentEntry, required
 from zoo.data.readers.subtitles import Timed, read_srt, read_tsv
 from zoo.errors import ZooError
 from zoo.formats.text import read_lines
@@ -71,7 +71,7 @@ class Folder:
         targets = [] if reference is None else _read(reference)
         sources = [] if transcript is None else _read(transcript)
         if not targets and not sources:
-            return Recording(str(path), path, path.stem, [Entry(str(path))])
+            return Recording(str(path), path, path.stem, [SegmentEntry(str(path))])
         timed = next((rows for rows in (targets, sources) if rows and rows[0].timed), None)
         if timed is None:
             targets, sources = _joined(targets), _joined(sources)
@@ -84,14 +84,14 @@ class Folder:
             )
         times: Sequence[Timed] = timed or targets or sources
         entries = [
-            Entry(
+            SegmentEntry(
                 row.where,
                 row.start,
                 None if row.end is None else row.end - row.start,
-                sources[place].text if sources else "",
-                targets[place].text if targets else None,
+                sources[index].text if sources else "",
+                targets[index].text if targets else None,
             )
-            for place, row in enumerate(times)
+            for index, row in enumerate(times)
         ]
         return Recording(str(path), path, path.stem, entries)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Entry, Recording, required
+from zoo.data.readers.entries import Recording, SegmentEntry, required
 from zoo.disk.files import sha256, write_bytes
 from zoo.errors import ZooError, unknown_choice
 from zoo.formats.text import recording_name
@@ -79,10 +79,10 @@ class HuggingFace:
 
     def _check_columns(self, columns: list[str]) -> None:
         """Raise ZooError for a column that the data set does not have."""
-        wanted = [self.audio, self.row_name, self.segments]
+        configured = [self.audio, self.row_name, self.segments]
         if self.segments is None:
-            wanted += [self.transcript, self.translation]
-        for column in wanted:
+            configured += [self.transcript, self.translation]
+        for column in configured:
             if column is not None and column not in columns:
                 raise unknown_choice("column", column, columns)
 
@@ -98,12 +98,12 @@ class HuggingFace:
         if not segments:
             raise ZooError(f"{where} has no segments.")
         entries = [
-            self._entry(segment, f"{where}, segment {place}")
-            for place, segment in enumerate(_items(segments))
+            self._entry(segment, f"{where}, segment {index}")
+            for index, segment in enumerate(_items(segments))
         ]
         return Recording(where, path, name, entries)
 
-    def _entry(self, row: Row, where: str) -> Entry:
+    def _entry(self, row: Row, where: str) -> SegmentEntry:
         """Return the segment of a row, or of an item of its segments."""
         offset: Seconds = 0.0
         duration: Seconds | None = None
@@ -114,7 +114,7 @@ class HuggingFace:
                 raise ZooError(f"{where} must have offset and duration in seconds.") from error
         source = _text(row, self.transcript, self.source_language, where=where)
         target = _text(row, self.translation, self.target_language, where=where)
-        return Entry(where, offset, duration, source or "", target)
+        return SegmentEntry(where, offset, duration, source or "", target)
 
 
 def _load(folder: Path, split: str) -> "Dataset":
@@ -126,15 +126,16 @@ def _load(folder: Path, split: str) -> "Dataset":
     except ImportError as error:
         raise ZooError("data=huggingface needs Datasets: pip install -e .[datasets].") from error
     try:
-        found = load_from_disk(str(folder))
-    except Exception as error:  # of Arrow, of JSON or of the file system: it has no common base
+        loaded = load_from_disk(str(folder))
+    # Arrow, JSON and the file system raise errors without a common base class.
+    except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ZooError(f"{folder} cannot be read as a data set on disk ({reason}).") from error
-    if not isinstance(found, DatasetDict):
-        return found
-    if split not in found:
-        raise unknown_choice("split", split, list(found))
-    return found[split]
+    if not isinstance(loaded, DatasetDict):
+        return loaded
+    if split not in loaded:
+        raise unknown_choice("split", split, list(loaded))
+    return loaded[split]
 
 
 def _without_decoding(rows: "Dataset", column: str) -> "Dataset":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.readers.building import OVERHANG, build_talks
-from zoo.data.readers.entries import Entry, Recording, at, required
+from zoo.data.readers.entries import Recording, SegmentEntry, at, required
 from zoo.disk.parsing import parse_object
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -66,26 +66,26 @@ class Lhotse:
         try:
             start, duration = float(cut["start"]), float(cut["duration"])
             entries = [
-                self._entry(item, where=f"{where}, supervision {place}")
-                for place, item in enumerate(cut.get("supervisions") or [], start=1)
+                self._entry(item, where=f"{where}, supervision {number}")
+                for number, item in enumerate(cut.get("supervisions") or [], start=1)
             ]
             name = str(cut["id"])
         except (KeyError, TypeError, ValueError) as error:
             raise ZooError(f"{where} is a cut without id, start or duration.") from error
-        return Recording(where, file, name, entries or [Entry(where)], start, duration)
+        return Recording(where, file, name, entries or [SegmentEntry(where)], start, duration)
 
-    def _entry(self, item: Mapping[str, Any], *, where: str) -> Entry:
+    def _entry(self, item: Mapping[str, Any], *, where: str) -> SegmentEntry:
         """Return the segment of a supervision; its times start at the start of the cut."""
         try:
             start, duration = float(item["start"]), float(item["duration"])
         except (KeyError, TypeError, ValueError) as error:
             raise ZooError(f"{where} has no start or duration in seconds.") from error
-        # A cut may begin shortly after the start of a supervision, as it may end before its end.
+        # A cut may begin shortly after its supervision, and may end shortly before it.
         early: Seconds = min(0.0, start)
         if -OVERHANG <= early < 0:
             start, duration = 0.0, duration + early
         speaker = str(item.get("speaker") or "")
-        return Entry(
+        return SegmentEntry(
             where, start, duration, item.get("text") or "", self._target(item, where), speaker
         )
 
@@ -93,12 +93,12 @@ class Lhotse:
         """Return the translation of a supervision. Raises ZooError if it is no text."""
         if self.translation is None:
             return None
-        found = (item.get("custom") or {}).get(self.translation)
-        if isinstance(found, Mapping):
-            found = found.get(self.target_language)
-        if found is not None and not isinstance(found, str):
+        translation = (item.get("custom") or {}).get(self.translation)
+        if isinstance(translation, Mapping):
+            translation = translation.get(self.target_language)
+        if translation is not None and not isinstance(translation, str):
             raise ZooError(f"{where} has a {self.translation!r} that is no text.")
-        return found
+        return translation
 
 
 def _manifest(path: Path, split: str) -> Path:
@@ -110,12 +110,12 @@ def _manifest(path: Path, split: str) -> Path:
     candidates = [
         path / f"{prefix}{split}{suffix}" for suffix in SUFFIXES for prefix in ("", "cuts_")
     ]
-    found = [one for one in candidates if one.is_file()]
-    if len(found) != 1:
-        names = ", ".join(one.name for one in found or candidates)
-        problem = "has several manifests" if found else "has no manifest"
+    existing = [one for one in candidates if one.is_file()]
+    if len(existing) != 1:
+        names = ", ".join(one.name for one in existing or candidates)
+        problem = "has several manifests" if existing else "has no manifest"
         raise ZooError(f"{path} {problem} of split {split!r}: {names}.")
-    return found[0]
+    return existing[0]
 
 
 def _lines(path: Path) -> Iterator[str]:

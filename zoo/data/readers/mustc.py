@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zoo.data.readers.building import SAME, build_talks
-from zoo.data.readers.entries import Entry, Recording, by_audio, required
+from zoo.data.readers.entries import Recording, SegmentEntry, by_audio, required
 from zoo.data.readers.spans import read_entries
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -52,8 +52,8 @@ class MustC:
         talks = build_talks(recordings, source=source, target=self.target_language, limit=limit)
         for code in self.further_targets:
             others = _in_order(self._recordings(root, split, code), recordings)
-            found = build_talks(others, source=source, target=code, limit=limit)
-            talks = [_with_targets(*pair) for pair in zip(talks, found, strict=True)]
+            translated = build_talks(others, source=source, target=code, limit=limit)
+            talks = [_with_targets(*pair) for pair in zip(talks, translated, strict=True)]
         return talks
 
     def _recordings(self, root: Path, split: str, target: str) -> list[Recording]:
@@ -70,21 +70,21 @@ class MustC:
         return by_audio(entries)
 
 
-def _in_order(found: Sequence[Recording], wanted: Sequence[Recording]) -> list[Recording]:
+def _in_order(others: Sequence[Recording], recordings: Sequence[Recording]) -> list[Recording]:
     """Return the recordings of a pair in the order of another pair's.
 
     Raises:
         ZooError: one pair has a recording or a segment that the other one lacks.
     """
-    by_name, names = {one.name: one for one in found}, {one.name for one in wanted}
-    lost = [one for one in wanted if one.name not in by_name]
-    lost += [one for one in found if one.name not in names]
+    by_name, names = {one.name: one for one in others}, {one.name for one in recordings}
+    lost = [one for one in recordings if one.name not in by_name]
+    lost += [one for one in others if one.name not in names]
     if lost:
         raise ZooError(
             f"{lost[0].where}: the recording {lost[0].name!r} is not in all folders of "
             "data.further_targets and the target language."
         )
-    for one in wanted:
+    for one in recordings:
         first, second = (sorted(each.entries, key=_start) for each in (one, by_name[one.name]))
         for entry, other in zip(first, second, strict=False):
             if not _is_same(entry, other):
@@ -98,15 +98,15 @@ def _in_order(found: Sequence[Recording], wanted: Sequence[Recording]) -> list[R
             raise ZooError(
                 f"{longer[count].where}: another folder of data.further_targets lacks this segment."
             )
-    return [by_name[one.name] for one in wanted]
+    return [by_name[one.name] for one in recordings]
 
 
-def _start(entry: Entry) -> float:
+def _start(entry: SegmentEntry) -> float:
     """Return the start of a segment in seconds."""
     return entry.offset
 
 
-def _is_same(one: Entry, other: Entry) -> bool:
+def _is_same(one: SegmentEntry, other: SegmentEntry) -> bool:
     """Return whether two entries have the same times and transcript."""
     times = (one.offset - other.offset, (one.duration or 0.0) - (other.duration or 0.0))
     return max(map(abs, times)) < SAME and one.source.split() == other.source.split()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Entry, Recording, audio_file, required
+from zoo.data.readers.entries import Recording, SegmentEntry, audio_file, required
 from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
 from zoo.talks import Talk
@@ -78,7 +78,7 @@ def _recording(path: Path, folder: Path) -> Recording:
     return Recording(where, audio_file(folder, f"{name}.wav", where=where), name, entries)
 
 
-def _entry(item: Mapping[str, Any], *, where: str) -> Entry:
+def _entry(item: Mapping[str, Any], *, where: str) -> SegmentEntry:
     """Return a segment; its times are milliseconds. Raises ZooError for another content."""
     try:
         start, end = (_number(item[key]) / MS for key in ("start_time", "end_time"))
@@ -89,7 +89,7 @@ def _entry(item: Mapping[str, Any], *, where: str) -> Entry:
         ) from error
     if not (isinstance(source, str) and isinstance(target, str)):
         raise ZooError(f"{where} has a src_text or trg_text that is no text.")
-    return Entry(where, start, end - start, source, target)
+    return SegmentEntry(where, start, end - start, source, target)
 
 
 def _number(value: object) -> float:

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from zoo.data.readers.entries import Entry, at, audio_file
+from zoo.data.readers.entries import SegmentEntry, at, audio_file
 from zoo.formats.references import read_spans, read_texts
 
 
 def read_entries(
     segments: Path, *, audio: Path, transcripts: Path | None, translations: Path | None
-) -> list[tuple[Path, Entry]]:
+) -> list[tuple[Path, SegmentEntry]]:
     """Return the audio file and the segment of each item of a YAML list.
 
     Args:
@@ -29,11 +29,11 @@ def read_entries(
         targets = read_texts(translations, spans, segments)
 
     files: dict[str, Path] = {}
-    found: list[tuple[Path, Entry]] = []
+    entries: list[tuple[Path, SegmentEntry]] = []
     for span, source, target in zip(spans, sources, targets, strict=True):
         where = at(segments, span.line)
         if span.wav not in files:
             files[span.wav] = audio_file(audio, span.wav, where=where)
-        entry = Entry(where, span.offset, span.duration, source, target, span.speaker)
-        found.append((files[span.wav], entry))
-    return found
+        entry = SegmentEntry(where, span.offset, span.duration, source, target, span.speaker)
+        entries.append((files[span.wav], entry))
+    return entries

@@ -47,7 +47,7 @@ def read_srt(path: Path) -> list[Timed]:
     Raises:
         ZooError: the file is missing, empty or not UTF-8, or a subtitle has another form.
     """
-    found: list[Timed] = []
+    subtitles: list[Timed] = []
     block: list[str] = []
     first = 1  # line of the block
     for number, line in enumerate([*read_text(path).split("\n"), ""], start=1):
@@ -55,11 +55,11 @@ def read_srt(path: Path) -> list[Timed]:
             first = first if block else number
             block.append(line.strip())
         elif block:
-            found.append(_subtitle(block, path, first))
+            subtitles.append(_subtitle(block, path, first))
             block = []
-    if not found:
+    if not subtitles:
         raise ZooError(f"{path} is empty.")
-    return found
+    return subtitles
 
 
 def _subtitle(block: list[str], path: Path, line: int) -> Timed:
@@ -73,13 +73,13 @@ def _subtitle(block: list[str], path: Path, line: int) -> Timed:
     text = _STYLE.sub("", " ".join(block[1:])).strip()
     if not text:
         raise ZooError(f"{where} has times without a text.")
-    parts = times.groups()
-    return Timed(where, text, _seconds(parts[:4]), _seconds(parts[4:]))
+    numbers = times.groups()
+    return Timed(where, text, _seconds(numbers[:4]), _seconds(numbers[4:]))
 
 
-def _seconds(parts: tuple[str, ...]) -> Seconds:
+def _seconds(numbers: tuple[str, ...]) -> Seconds:
     """Return hours, minutes, seconds and milliseconds as seconds."""
-    hours, minutes, seconds, milliseconds = map(int, parts)
+    hours, minutes, seconds, milliseconds = map(int, numbers)
     return ((hours * 60 + minutes) * 60 + seconds) + milliseconds / MS
 
 
@@ -89,7 +89,7 @@ def read_tsv(path: Path) -> list[Timed]:
     Raises:
         ZooError: the file is missing, empty or not UTF-8, or a line has another form.
     """
-    found: list[Timed] = []
+    lines: list[Timed] = []
     for line, (start, end, text) in read_rows(path, columns=len(HEADING)):
         where = at(path, line)
         if line == 1 and [start, end, text] == HEADING:
@@ -97,11 +97,11 @@ def read_tsv(path: Path) -> list[Timed]:
         if not text.strip():
             raise ZooError(f"{where} has times without a text.")
         try:
-            found.append(Timed(where, text, float(start), float(end)))
+            lines.append(Timed(where, text, float(start), float(end)))
         except ValueError as error:
             raise ZooError(
                 f"{where} must begin with start and end in seconds, not {start!r} and {end!r}."
             ) from error
-    if not found:
+    if not lines:
         raise ZooError(f"{path} has no segments.")
-    return found
+    return lines

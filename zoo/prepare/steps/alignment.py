@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     import torch
 
 REASON = "word alignment"
-Place = tuple[int, int, str]  # of a translation: item, segment, code of its language
+# Indices of item and segment, and code of the target language.
+TranslationKey = tuple[int, int, str]
 
 
 class GivenAlignment:
     """The word alignments of the corpus."""
 
 
-class Alignment:
+class AlignmentStep:
     """Gives each translation its units and their source words.
 
     The aligner gets all segments in the order of the corpus, one language of the translations after
@@ -48,7 +49,7 @@ class Alignment:
 
     def __call__(self, items: Sequence[Item]) -> list[Item]:
         """See ``Step``."""
-        targets: dict[Place, Target] = {}
+        targets: dict[TranslationKey, Target] = {}
         if self.aligner is not None:
             segments = (segment for item in items for segment in item.talk.segments)
             for code in dict.fromkeys(code for segment in segments for code in segment.targets):
@@ -57,24 +58,24 @@ class Alignment:
 
     def _aligned(
         self, aligner: WordAligner, items: Sequence[Item], code: str
-    ) -> dict[Place, Target]:
+    ) -> dict[TranslationKey, Target]:
         """Return the aligned translations into one language."""
-        places: list[Place] = []
+        keys: list[TranslationKey] = []
         pairs: list[Pair] = []
         for number, item in enumerate(items):
-            for place, segment in enumerate(item.talk.segments):
+            for index, segment in enumerate(item.talk.segments):
                 if code in segment.targets:
-                    places.append((number, place, code))
+                    keys.append((number, index, code))
                     pairs.append(_pair(segment, item.talk.source_language, code))
-        found = aligner.align(pairs)
+        all_links = aligner.align(pairs)
         return {
-            (number, place, code): replace(
-                items[number].talk.segments[place].targets[code],
+            (number, index, code): replace(
+                items[number].talk.segments[index].targets[code],
                 words=tuple(pair[1]),
                 alignment=links,
                 needs=(),
             )
-            for (number, place, _), pair, links in zip(places, pairs, found, strict=True)
+            for (number, index, _), pair, links in zip(keys, pairs, all_links, strict=True)
         }
 
 
@@ -87,24 +88,24 @@ def _pair(segment: Segment, source: str, code: str) -> Pair:
     return words, language(code).units(segment.targets[code].text)
 
 
-def _with_targets(item: Item, number: int, targets: dict[Place, Target]) -> Item:
+def _with_targets(item: Item, number: int, targets: dict[TranslationKey, Target]) -> Item:
     """Return an item with aligned translations; those that have no alignment get a reason."""
     segments: dict[int, Segment] = {}
     notes: dict[int, Notes] = {}
-    for place, segment in enumerate(item.talk.segments):
-        if not (item.usable[place] and segment.words):
+    for index, segment in enumerate(item.talk.segments):
+        if not (item.usable[index] and segment.words):
             continue
-        found = {
-            code: targets.get((number, place, code), target)
+        new_targets = {
+            code: targets.get((number, index, code), target)
             for code, target in segment.targets.items()
         }
-        segments[place] = replace(segment, targets=found)
+        segments[index] = replace(segment, targets=new_targets)
         lost = [
             code
-            for code, target in found.items()
+            for code, target in new_targets.items()
             if target.text.strip() and (not any(target.alignment) or not target.words)
         ]
         if lost:
             detail = f"no word of the translation into {lost[0]!r} is aligned"
-            notes[place] = replace(item.notes[place], reason=REASON, detail=detail)
+            notes[index] = replace(item.notes[index], reason=REASON, detail=detail)
     return item.with_segments(segments, notes)

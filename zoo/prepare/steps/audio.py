@@ -46,7 +46,7 @@ class AudioSettings:
         check_choice("audio.copy", self.copy, ("needed", "always"))
 
 
-class Audio(PlainStep):
+class AudioStep(PlainStep):
     """Reads and copies the audio of talks.
 
     Args:

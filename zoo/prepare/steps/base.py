@@ -7,7 +7,7 @@ from zoo.alignment.base import Loadable
 from zoo.prepare.items import Item
 
 if TYPE_CHECKING:
-    import torch  # most steps need none
+    import torch  # most steps do not need torch
 
 
 class Step(Loadable, Protocol):

@@ -31,7 +31,7 @@ class EstimationSettings:
     python: str | None = None
 
 
-class Estimation:
+class EstimationStep:
     """Scores the translations of usable segments, all in one process.
 
     The source is the text of the recogniser where the step ``recognition`` has made one (InfiniSST,
@@ -61,10 +61,13 @@ class Estimation:
 
     def _available(self) -> Comet:
         """Find the model and its environment. Raises ZooError if one is missing."""
-        own = self.settings
+        settings = self.settings
         try:
-            return Comet.available([own.model], python=own.python, cache=cache_root() / "comet")
-        except ZooError as error:  # which names the key of evaluations
+            return Comet.available(
+                [settings.model], python=settings.python, cache=cache_root() / "comet"
+            )
+        # The error names the key of evaluations, not that of preparations.
+        except ZooError as error:
             sentence = str(error).replace("evaluation.comet_python", "estimation.python")
             raise ZooError(sentence) from error
 
@@ -75,29 +78,29 @@ class Estimation:
     def __call__(self, items: Sequence[Item]) -> list[Item]:
         """See ``Step``."""
         assert self._comet is not None
-        places = [
-            (number, place, code)
+        keys = [
+            (number, index, code)
             for number, item in enumerate(items)
-            for place, segment in enumerate(item.talk.segments)
+            for index, segment in enumerate(item.talk.segments)
             for code in segment.targets
-            if item.usable[place]
+            if item.usable[index]
         ]
-        texts = [_text(items[number], place, code) for number, place, code in places]
+        texts = [_text(items[number], index, code) for number, index, code in keys]
         [scores] = self._comet.score(texts, partial(_shown, self.name)).values()
         changed: dict[int, dict[int, Notes]] = {}
-        for (number, place, code), score in zip(places, scores, strict=True):
+        for (number, index, code), score in zip(keys, scores, strict=True):
             notes = changed.setdefault(number, {})
-            note = notes.get(place, items[number].notes[place])
+            note = notes.get(index, items[number].notes[index])
             added = {**note.scores, f"{ESTIMATE}{code}": round(score, 4)}
-            notes[place] = replace(note, scores=added)
+            notes[index] = replace(note, scores=added)
         return [
             item.with_segments({}, changed.get(number, {})) for number, item in enumerate(items)
         ]
 
 
-def _text(item: Item, place: int, code: str) -> Text:
+def _text(item: Item, index: int, code: str) -> Text:
     """Return the texts of a translation into the language ``code``."""
-    segment, note = item.talk.segments[place], item.notes[place]
+    segment, note = item.talk.segments[index], item.notes[index]
     source = note.recognised if WER in note.scores else segment.source
     return Text(source, segment.targets[code].text, "")
 

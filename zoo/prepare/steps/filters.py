@@ -86,7 +86,7 @@ class Filters:
                 raise ZooError(f"filters.min_{name} is {least:g}, above filters.max_{name}.")
 
 
-class Filtering(PlainStep):
+class FiltersStep(PlainStep):
     """Marks segments with the first filter that they do not pass.
 
     Args:
@@ -108,12 +108,12 @@ class Filtering(PlainStep):
         What a text is takes precedence over what an aligner made of it.
         """
         changed = {}
-        for place, (segment, note) in enumerate(zip(item.talk.segments, item.notes, strict=True)):
-            found = next(self._of_texts(segment), None)
-            if found is None and not note.reason:
-                found = next(self._of_numbers(segment, note, item.talk.source_language), None)
-            if found is not None and note.reason != "corpus":
-                changed[place] = replace(note, reason=found[0], detail=found[1])
+        for index, (segment, note) in enumerate(zip(item.talk.segments, item.notes, strict=True)):
+            finding = next(self._of_texts(segment), None)
+            if finding is None and not note.reason:
+                finding = next(self._of_numbers(segment, note, item.talk.source_language), None)
+            if finding is not None and note.reason != "corpus":
+                changed[index] = replace(note, reason=finding[0], detail=finding[1])
         return item.with_segments({}, changed)
 
     def _of_texts(self, segment: Segment) -> Iterator[tuple[str, str]]:
@@ -125,29 +125,29 @@ class Filtering(PlainStep):
             yield "no translation", ""
         if self.filters.sounds and not _letters(_TAG.sub(" ", segment.source)):
             yield "only sounds", segment.source
-        if self.filters.tags and (found := next(filter(None, map(_TAG.search, texts)), None)):
-            yield "tags", found[0]
-        if self.filters.speakers and (found := _SPEAKER.match(segment.source)):
-            yield "speaker's name", found[0].strip()
+        if self.filters.tags and (match := next(filter(None, map(_TAG.search, texts)), None)):
+            yield "tags", match[0]
+        if self.filters.speakers and (match := _SPEAKER.match(segment.source)):
+            yield "speaker's name", match[0].strip()
 
     def _of_numbers(self, segment: Segment, note: Notes, source: str) -> Iterator[tuple[str, str]]:
         """Yield reason and detail of the filters of numbers; ``source``: the source language."""
-        own = self.filters
+        limits = self.filters
         rate = len(segment.source) / segment.duration
         ratios = [
-            _ratio(segment.source, target.text, (source, code), own.ratio_slack)
+            _ratio(segment.source, target.text, (source, code), limits.ratio_slack)
             for code, target in segment.targets.items()
         ]
         unaligned = [value for name, value in note.scores.items() if name.startswith(UNALIGNED)]
         estimates = [value for name, value in note.scores.items() if name.startswith(ESTIMATE)]
         checks: Sequence[tuple[str, Sequence[float], float | None, float | None]] = (
-            ("duration", [segment.duration], own.min_seconds, own.max_seconds),
-            ("characters per second", [rate], own.min_rate, own.max_rate),
-            ("ratio of lengths", ratios, None, own.max_ratio),
-            ("unaligned words", unaligned, None, own.max_unaligned),
-            (SCORE, [note.scores[SCORE]] if SCORE in note.scores else [], own.min_score, None),
-            (WER, [note.scores[WER]] if WER in note.scores else [], None, own.max_wer),
-            ("estimated quality", estimates, own.min_estimate, None),
+            ("duration", [segment.duration], limits.min_seconds, limits.max_seconds),
+            ("characters per second", [rate], limits.min_rate, limits.max_rate),
+            ("ratio of lengths", ratios, None, limits.max_ratio),
+            ("unaligned words", unaligned, None, limits.max_unaligned),
+            (SCORE, [note.scores[SCORE]] if SCORE in note.scores else [], limits.min_score, None),
+            (WER, [note.scores[WER]] if WER in note.scores else [], None, limits.max_wer),
+            ("estimated quality", estimates, limits.min_estimate, None),
         )
         for name, values, least, most in checks:
             for value in values:
@@ -178,10 +178,10 @@ def _ratio(source: str, target: str, codes: tuple[str, str], slack: int) -> floa
 
 def reasons_of(items: Sequence[Item]) -> Mapping[str, tuple[int, Seconds]]:
     """Return number and duration of the segments of each reason, the most frequent first."""
-    found: dict[str, tuple[int, Seconds]] = {}
+    totals: dict[str, tuple[int, Seconds]] = {}
     pairs = chain.from_iterable(zip(item.notes, item.talk.segments, strict=True) for item in items)
     for note, segment in pairs:
         if note.reason:
-            count, seconds = found.get(note.reason, (0, 0.0))
-            found[note.reason] = (count + 1, seconds + segment.duration)
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1][0], pair[0])))
+            count, seconds = totals.get(note.reason, (0, 0.0))
+            totals[note.reason] = (count + 1, seconds + segment.duration)
+    return dict(sorted(totals.items(), key=lambda pair: (-pair[1][0], pair[0])))

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import torch
 
 REASON = "prefix translations"
-Place = tuple[int, int]  # of a segment: item, segment
+SegmentKey = tuple[int, int]  # indices of item and segment
 
 
-class Prefixes:
+class PrefixesStep:
     """Translates each prefix of the transcript of a usable segment by itself.
 
     The prefixes are those of whole words. The whole transcript has the translation of the corpus. A
@@ -49,19 +49,19 @@ class Prefixes:
             for segment in item.talk.segments
             for code in segment.targets
         )
-        found = list(items)
+        results = list(items)
         for source, target in directions:
-            found = self._into(found, language(source), language(target))
-        return found
+            results = self._into(results, language(source), language(target))
+        return results
 
     def _into(self, items: Sequence[Item], source: Language, target: Language) -> list[Item]:
         """Return items with translated prefixes in one direction."""
-        texts: dict[Place, list[str]] = {}
+        texts: dict[SegmentKey, list[str]] = {}
         for number, item in enumerate(items):
-            for place, segment in enumerate(item.talk.segments):
-                chosen = item.usable[place] and segment.words and target.code in segment.targets
+            for index, segment in enumerate(item.talk.segments):
+                chosen = item.usable[index] and segment.words and target.code in segment.targets
                 if chosen and item.talk.source_language == source.code:
-                    texts[number, place] = _prefixes_of(segment, source)
+                    texts[number, index] = _prefixes_of(segment, source)
         translations = iter(
             self.translator.translate(
                 [text for prefixes in texts.values() for text in prefixes],
@@ -71,19 +71,21 @@ class Prefixes:
         )
         segments: dict[int, dict[int, Segment]] = {}
         notes: dict[int, dict[int, Notes]] = {}
-        for (number, place), prefixes in texts.items():
+        for (number, index), prefixes in texts.items():
             item = items[number]
-            found = [next(translations) for _ in prefixes]
-            complete = tuple(text for text in found if text)
-            if len(complete) < len(found):
-                lost = next(text for text, one in zip(prefixes, found, strict=True) if not one)
+            translated_prefixes = [next(translations) for _ in prefixes]
+            complete = tuple(text for text in translated_prefixes if text)
+            if len(complete) < len(translated_prefixes):
+                lost = next(
+                    text for text, one in zip(prefixes, translated_prefixes, strict=True) if not one
+                )
                 detail = f"no complete {target.name} translation of {lost!r}"
-                note = replace(item.notes[place], reason=REASON, detail=detail)
-                notes.setdefault(number, {})[place] = note
+                note = replace(item.notes[index], reason=REASON, detail=detail)
+                notes.setdefault(number, {})[index] = note
                 complete = ()
-            segment = item.talk.segments[place]
+            segment = item.talk.segments[index]
             translated = replace(segment.targets[target.code], prefixes=complete)
-            segments.setdefault(number, {})[place] = replace(
+            segments.setdefault(number, {})[index] = replace(
                 segment, targets={**segment.targets, target.code: translated}
             )
         return [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WER = "WER"
 
 
-class Recognition:
+class RecognitionStep:
     """Transcribes the usable segments and measures the WER in percent, CER in Chinese and the like.
 
     Both texts are normalised as in Whisper's evaluation.
@@ -35,7 +35,7 @@ class Recognition:
 
     def check(self) -> None:
         """See ``Step``."""
-        if reason := self.recogniser.unavailable_reason():  # of a model that may be missing
+        if reason := self.recogniser.unavailable_reason():  # the model may be missing
             raise ZooError(f"The step recognition has no recogniser: {reason}")
 
     def load(self, device: "torch.device | None" = None) -> None:
@@ -51,9 +51,9 @@ class Recognition:
         spoken = language(item.talk.source_language)
         normaliser = Normaliser.of(spoken)
         references = {
-            place: words
-            for place, segment in enumerate(item.talk.segments)
-            if item.usable[place] and (words := normaliser.words(segment.source, spoken))
+            index: words
+            for index, segment in enumerate(item.talk.segments)
+            if item.usable[index] and (words := normaliser.words(segment.source, spoken))
         }
         waves = [
             audio.load(
@@ -61,14 +61,14 @@ class Recognition:
                 start=item.talk.offset + segment.offset,
                 duration=segment.duration,
             )
-            for segment in (item.talk.segments[place] for place in references)
+            for segment in (item.talk.segments[index] for index in references)
         ]
         notes: dict[int, Notes] = {}
-        found = self.recogniser.transcribe(waves) if waves else []
-        for (place, reference), text in zip(references.items(), found, strict=True):
+        transcripts = self.recogniser.transcribe(waves) if waves else []
+        for (index, reference), text in zip(references.items(), transcripts, strict=True):
             rate = ErrorRate()
             rate.update(normaliser.words(text, spoken), reference)
-            note = item.notes[place]
+            note = item.notes[index]
             scores = {**note.scores, WER: round(rate.compute(), 2)}
-            notes[place] = replace(note, scores=scores, recognised=text)
+            notes[index] = replace(note, scores=scores, recognised=text)
         return item.with_segments({}, notes)

@@ -16,7 +16,7 @@ from zoo.talks import Segment
 LAG, UNALIGNED = "LAAL ", "unaligned "
 
 
-class Trajectories(PlainStep):
+class TrajectoriesStep(PlainStep):
     """Scores the trajectory of each segment and translation.
 
     A training derives trajectories from word times and alignment, so nothing else is stored. The
@@ -34,11 +34,11 @@ class Trajectories(PlainStep):
     def _one(self, item: Item) -> Item:
         """Return an item with the scores of its usable segments."""
         notes: dict[int, Notes] = {}
-        for place, sentence in enumerate(sentences([item.talk])):
+        for index, sentence in enumerate(sentences([item.talk])):
             [segment] = sentence.segments
-            if not item.usable[place] or not is_aligned(segment):
+            if not item.usable[index] or not is_aligned(segment):
                 continue
-            scores = dict(item.notes[place].scores)
+            scores = dict(item.notes[index].scores)
             for code, target in segment.targets.items():
                 stream = trajectory(0, sentence, language(code))
                 length = find_rules("zoo").length(target.text, language(code).unit)
@@ -47,7 +47,7 @@ class Trajectories(PlainStep):
                     scores[f"{LAG}{code}"] = round(lag, 4)
                 lost = sum(not sources for sources in target.alignment)
                 scores[f"{UNALIGNED}{code}"] = round(lost / len(target.alignment), 4)
-            notes[place] = replace(item.notes[place], scores=scores)
+            notes[index] = replace(item.notes[index], scores=scores)
         return item.with_segments({}, notes)
 
 

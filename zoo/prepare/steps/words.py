@@ -39,7 +39,7 @@ class GivenTimes:
         ]
 
 
-class Words:
+class WordsStep:
     """Gives the segments the times of their words.
 
     Segments without letters or digits, and those that trainings cannot use anyway, keep what they
@@ -69,41 +69,41 @@ class Words:
 
     def _one(self, item: Item) -> Item:
         """Return an item with word times."""
-        places = [
-            place
-            for place, (segment, usable) in enumerate(
+        indices = [
+            index
+            for index, (segment, usable) in enumerate(
                 zip(item.talk.segments, item.usable, strict=True)
             )
             if usable and any(map(str.isalnum, segment.source))
         ]
-        chosen = [item.talk.segments[place] for place in places]
+        chosen = [item.talk.segments[index] for index in indices]
         segments: dict[int, Segment] = {}
         notes: dict[int, Notes] = {}
-        for place, found in zip(places, self.timer.times(item.talk, chosen), strict=True):
-            segment, note = item.talk.segments[place], item.notes[place]
-            if found.problem or not found.words:
-                note = replace(note, reason=REASON, detail=found.problem)
-            if found.score is not None:
-                note = replace(note, scores={**note.scores, SCORE: round(found.score, 4)})
-            segments[place] = _with_words(segment, found)
-            notes[place] = note
+        for index, timed in zip(indices, self.timer.times(item.talk, chosen), strict=True):
+            segment, note = item.talk.segments[index], item.notes[index]
+            if timed.problem or not timed.words:
+                note = replace(note, reason=REASON, detail=timed.problem)
+            if timed.score is not None:
+                note = replace(note, scores={**note.scores, SCORE: round(timed.score, 4)})
+            segments[index] = _with_words(segment, timed)
+            notes[index] = note
         return item.with_segments(segments, notes)
 
 
-def _with_words(segment: Segment, found: TimedWords) -> Segment:
+def _with_words(segment: Segment, timed: TimedWords) -> Segment:
     """Return a segment with words.
 
     Alignments to other words than these, and translations of their prefixes, are dropped. Case and
     punctuation do not make another word.
     """
-    old, new = ([_letters(word) for word in words] for words in (segment.words, found.words))
+    old, new = ([_letters(word) for word in words] for words in (segment.words, timed.words))
     if old == new:
-        return replace(segment, words=found.words)
+        return replace(segment, words=timed.words)
     targets = {
         code: replace(target, words=(), alignment=(), needs=(), prefixes=())
         for code, target in segment.targets.items()
     }
-    return replace(segment, words=found.words, targets=targets)
+    return replace(segment, words=timed.words, targets=targets)
 
 
 def _letters(word: Word) -> str:

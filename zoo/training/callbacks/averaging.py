@@ -50,5 +50,5 @@ def keep_averaged_weights(trainer: lightning.Trainer, module: lightning.Lightnin
 
 def _averages(trainer: lightning.Trainer) -> list[WeightAveraging]:
     """Return the callbacks that average weights."""
-    found: list[object] = list(trainer.callbacks)  # type: ignore[attr-defined]
-    return [callback for callback in found if isinstance(callback, WeightAveraging)]
+    callbacks: list[object] = list(trainer.callbacks)  # type: ignore[attr-defined]
+    return [callback for callback in callbacks if isinstance(callback, WeightAveraging)]

@@ -54,7 +54,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         folder: Path,
         batch_size: int = 8,
     ) -> None:
-        super().__init__(on_all_ranks=True)  # every rank ranks the checkpoints by the scores
+        super().__init__(on_all_ranks=True)  # each rank needs the scores to select the checkpoints
         self._talks = talks
         self._loss = loss
         self._folder = folder
@@ -117,8 +117,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
         for (source, target), talks in directions.items():
             with system.translating(source, target):
                 self.folder = folder / system.direction if is_mixture else folder
-                place = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
-                self.label = f"development talks, {place}"
+                moment = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
+                self.label = f"development talks, {moment}"
                 scores |= self._streamed(trainer, system, talks)
         system.train(was_training)
         return scores | _means(scores) if is_mixture else scores
@@ -153,4 +153,6 @@ class DevelopmentEvaluation(StreamingEvaluation):
 def _means(scores: Mapping[str, float]) -> dict[str, float]:
     """Return the mean of each score over the directions that have a value, by logged name."""
     by_score = {end: [v for name, v in scores.items() if name.endswith(end)] for end in LOGGED}
-    return {f"dev/{MEAN}{end}": sum(found) / len(found) for end, found in by_score.items() if found}
+    return {
+        f"dev/{MEAN}{end}": sum(values) / len(values) for end, values in by_score.items() if values
+    }

@@ -47,7 +47,7 @@ class Throughput(Callback):
         self.latest: dict[str, float] = {}
         self._gradient_norm: float | None = None
         self._counter: FlopCounterMode | None = None
-        self._operations: dict[str, float] = {}  # per second of audio, by stage
+        self._operations: dict[str, float] = {}  # operations per second of audio, by stage
         self._start: Seconds = 0.0
         self._reset(waited=0.0)
 
@@ -119,8 +119,8 @@ class Throughput(Callback):
         """Compute and log the measurement of a stage, and begin the next one."""
         waited = _waited(trainer) - self._waited
         duration = self._busy + waited
-        own = torch.tensor([float(self._tokens), self._audio], device=module.device)
-        total = trainer.strategy.reduce(own, reduce_op="sum")
+        rank_sums = torch.tensor([float(self._tokens), self._audio], device=module.device)
+        total = trainer.strategy.reduce(rank_sums, reduce_op="sum")
         assert isinstance(total, Tensor)
         tokens, audio = total.tolist()
         values = {
@@ -142,9 +142,9 @@ class Throughput(Callback):
             values["mfu"] = operations * self._audio / duration / peak
 
         self.latest = values
-        named = {f"throughput/{name}": value for name, value in values.items()}
+        logged = {f"throughput/{name}": value for name, value in values.items()}
         for experiment_logger in trainer.loggers:
-            experiment_logger.log_metrics(named, step=trainer.global_step)
+            experiment_logger.log_metrics(logged, step=trainer.global_step)
         module.log("tokens/s", values["tokens_per_second"], prog_bar=True, logger=False)
         self._gradient_norm = None
         self._reset(waited=_waited(trainer))
@@ -159,7 +159,7 @@ class Throughput(Callback):
 
 def summary(values: dict[str, float]) -> str:
     """Return a measurement of ``Throughput`` as one line."""
-    parts = [
+    texts = [
         f"{values['tokens_per_second']:,.0f} tokens/s",
         f"{values['audio_seconds_per_second']:,.1f} s of audio/s",
         f"{values['step_seconds']:.3f} s per step",
@@ -167,8 +167,8 @@ def summary(values: dict[str, float]) -> str:
         f"peak memory {values['peak_memory_gib']:.1f} GiB",
     ]
     if "mfu" in values:
-        parts.append(f"MFU {values['mfu']:.1%}")
-    return ", ".join(parts)
+        texts.append(f"MFU {values['mfu']:.1%}")
+    return ", ".join(texts)
 
 
 def gradient_norm(module: torch.nn.Module) -> float | None:
@@ -177,7 +177,7 @@ def gradient_norm(module: torch.nn.Module) -> float | None:
     if not gradients:
         return None
     norm = torch.nn.utils.get_total_norm(gradients)
-    full = getattr(norm, "full_tensor", None)  # of sharded gradients
+    full = getattr(norm, "full_tensor", None)  # sharded gradients have this method
     return float(full() if full else norm)
 
 

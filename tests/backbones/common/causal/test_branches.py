@@ -11,7 +11,7 @@ from zoo.backbones.common.causal.branches import ROOM, CausalBranches, empty_cac
 from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import StreamState, append_turn
+from zoo.backbones.infinisst.window import WindowState, append_turn
 
 END, BEAMS = 2, 3
 
@@ -36,7 +36,7 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     backbone, chance = make(), random.Random(0)
     prompts = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
     encoder = EncoderState(torch.zeros(0), torch.zeros(0))
-    states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in prompts]
+    states = [WindowState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in prompts]
     first = CausalBranches(backbone.decoder, states[1:], [embedded(backbone, prompts[1][:4])])
     append_turn(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
 

@@ -16,7 +16,7 @@ from tests.fixtures.operations import Operations
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.layers import arrange, fast_layers
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.machine import weight_layout as layout
 from zoo.machine.weight_layout import PackedLinear, arrange_linear
@@ -148,7 +148,7 @@ def test_a_greedy_token_takes_few_operations(is_arranged: bool) -> None:
     for limit in (4, 10):
         with torch.inference_mode(), Operations() as operations:
             turn = CausalBranches(model, [Prefilled(empty_cache(model))], [prompt])
-            context = Context([1, 2, 3, 4, 5, 6], [])
+            context = SearchContext([1, 2, 3, 4, 5, 6], [])
             search(turn, config, contexts=[context], limits=[limit], ends=[-1], never=[9])
         counts.append(operations.count)
     per_token = (counts[1] - counts[0]) / 6

@@ -8,7 +8,7 @@ from transformers import DynamicCache
 
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.search import SearchConfig, search
 
 CLOSE = {"rtol": 0, "atol": 2e-6}  # the norms compute in float32
@@ -60,7 +60,7 @@ def test_only_drafted_tokens_of_greedy_search_are_accepted(
     answers = search(
         turn,
         SearchConfig(),
-        contexts=[Context([], [])] * 4,
+        contexts=[SearchContext([], [])] * 4,
         limits=[8, 5, 9, 3],  # of different lengths: streams leave the batch one by one
         ends=[-1],
         never=never,

@@ -6,14 +6,14 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.errors import ZooError
 
 MERGES = (("s", "e"), ("se", "p"), ("Ġ", "<"), (".", "<"), (">", "Ġ"), ("<", "sep"))
 
 
 @pytest.fixture(scope="module")
-def prompt() -> Prompt:
+def prompt() -> ThoughtPrompt:
     """Bytes and a few longer pieces; its own separator is " <", "sep", ">"."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     pieces = ["<|user|>", "<|audio|>", "<|end|>", *alphabet, *("".join(merge) for merge in MERGES)]
@@ -23,7 +23,9 @@ def prompt() -> Prompt:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(pieces[:3])
     template = Template(user="<|user|>", audio="<|audio|>", assistant="")
-    return Prompt(tokenizer=PreTrainedTokenizerFast(tokenizer_object=tokenizer), template=template)
+    return ThoughtPrompt(
+        tokenizer=PreTrainedTokenizerFast(tokenizer_object=tokenizer), template=template
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def prompt() -> Prompt:
     ],
 )
 def test_a_transcript_ends_before_the_separator(
-    prompt: Prompt, tokens: Sequence[str], transcript: str, kept: int
+    prompt: ThoughtPrompt, tokens: Sequence[str], transcript: str, kept: int
 ) -> None:
     assert prompt.tokenizer.convert_ids_to_tokens(prompt.separator) == ["Ġ<", "sep", ">"]
     ids = prompt.tokenizer.convert_tokens_to_ids(list(tokens))

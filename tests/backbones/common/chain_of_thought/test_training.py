@@ -13,8 +13,8 @@ from transformers import AutoTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
-from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
+from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import enable_checkpointing
 from zoo.errors import ZooError
@@ -141,7 +141,7 @@ def test_saved_folders_load_in_transformers(make: Make, tmp_path: Path) -> None:
     for name, weight in backbone.model.state_dict().items():
         assert torch.equal(again.state_dict()[name], weight.to(torch.bfloat16).double()), name
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    prompt = Prompt(tokenizer=tokenizer, template=backbone.template)
+    prompt = ThoughtPrompt(tokenizer=tokenizer, template=backbone.template)
     assert prompt.transcript("Ab.") == backbone.prompt.transcript("Ab.")
 
 
@@ -161,7 +161,7 @@ def test_checkpointing_by_either_name(name: str) -> None:
 def test_a_batch_moves(make: Make) -> None:
     batch = make().collator()(PIECES)
     moved = move_data_to_device(batch, "meta")
-    assert isinstance(moved, ChainOfThoughtBatch)
+    assert isinstance(moved, ThoughtBatch)
     tensors = [*moved.features, moved.labels, moved.transcript]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
 
@@ -170,7 +170,7 @@ def test_incompatible_options_are_an_error(make: Make) -> None:
     with pytest.raises(ZooError, match="no other braces"):
         Template(instruction="{source}")
     with pytest.raises(ZooError, match="no single token"):
-        Prompt(tokenizer=make().tokenizer, template=Template(user="", audio="<|none|>"))
+        ThoughtPrompt(tokenizer=make().tokenizer, template=Template(user="", audio="<|none|>"))
     with pytest.raises(ZooError, match="max_tokens"):
         make(max_tokens=0)
     with pytest.raises(ZooError, match="characters"):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig, search
 
@@ -30,7 +30,7 @@ def ours(
     heads: Any,
 ) -> tuple[EncoderDecoderBranches, list[Answer]]:
     texts = EncoderDecoderBranches(family.decoder, memories, prompts, heads=heads)
-    contexts = [Context(prompt, []) for prompt in prompts]
+    contexts = [SearchContext(prompt, []) for prompt in prompts]
     return texts, search(texts, config, contexts=contexts, limits=limits, ends=[END], never=[PAD])
 
 

@@ -13,7 +13,7 @@ from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder import layers as layers_module
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
@@ -66,8 +66,8 @@ class Hummer(EncoderDecoder):
             / 6
         )
 
-    def open(self, session: Session) -> StreamState:
-        return StreamState()  # it has no features to keep
+    def open(self, session: Session) -> EncodedStreamState:
+        return EncodedStreamState()  # it has no features to keep
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         self.encoded_lengths.append([len(wave) for wave in waves])

@@ -20,7 +20,7 @@ from zoo.backbones.common.static_steps import CHECKED, StaticSteps
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.backbones.speech_to_text import SpeechToText
 from zoo.backbones.whisper import Whisper
-from zoo.types import Capability, Hypothesis, LateTokens, Request
+from zoo.types import Capability, Hypothesis, Request, StopRule
 
 STEPS = 40
 FRAMES = (3, 20, 9)
@@ -313,9 +313,9 @@ def answered(
 )
 @pytest.mark.parametrize("kind", BACKBONES)
 def test_backbones_write_the_same(
-    folders: Folders, kind: str, beams: int, capture: str, late: LateTokens | None
+    folders: Folders, kind: str, beams: int, capture: str, late: StopRule | None
 ) -> None:
-    request = Request(late=late)
+    request = Request(stop_at=late)
     found = answered(kind, folders(kind), capture, beams, request)
     expected = answered(kind, folders(kind), "off", beams, request)
     for one, other in zip(found, expected, strict=True):

@@ -104,7 +104,7 @@ def test_a_name_may_have_a_revision(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     old = cache(tmp_path, revision="v1", commit="1" * 40, content='{"model_type": "oldest"}')
 
     hub.check("decoder", "a/b@v1")
-    assert hub.Source.named("a/b@v1").cached() == old
+    assert hub.ModelSource.from_name("a/b@v1").cached() == old
     assert hub.local_folder("decoder", str(tmp_path), files=["*.json"]) == tmp_path
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -151,7 +151,7 @@ def test_a_missing_revision_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_a_folder_with_an_at_sign_is_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "model@v1"
     folder.mkdir()
-    assert hub.Source.named(str(folder)) == hub.Source(str(folder))
+    assert hub.ModelSource.from_name(str(folder)) == hub.Source(str(folder))
 
 
 def test_the_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

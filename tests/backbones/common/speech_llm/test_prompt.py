@@ -10,7 +10,7 @@ from zoo.backbones.common.speech_llm.prompt import (
     IGNORED,
     LEAN,
     TEMPLATES,
-    Prompt,
+    DialoguePrompt,
     Template,
     template_named,
 )
@@ -37,7 +37,7 @@ def tokenizer(tokenizer_folder: Path):
 
 
 def test_lean_trajectory_by_hand(tokenizer) -> None:
-    prompt = Prompt(tokenizer=tokenizer, template=LEAN)
+    prompt = DialoguePrompt(tokenizer=tokenizer, template=LEAN)
     trajectory = prompt.trajectory(
         ["", " ja so"], chunks=[2, 1], source=language("en"), target=language("de"), multiplier=2
     )
@@ -55,7 +55,7 @@ def test_lean_trajectory_by_hand(tokenizer) -> None:
 
 
 def test_llama_chat_format_by_hand(tokenizer) -> None:
-    prompt = Prompt(tokenizer=tokenizer, template=Template(speech="<|speech|>"))
+    prompt = DialoguePrompt(tokenizer=tokenizer, template=Template(speech="<|speech|>"))
     trajectory = prompt.trajectory(
         ["A"], chunks=[1], source=language("en"), target=language("zh"), multiplier=1
     )
@@ -70,7 +70,7 @@ def test_llama_chat_format_by_hand(tokenizer) -> None:
 
 def test_instruction_may_name_the_multiplier(tokenizer) -> None:
     template = Template(instruction="m{multiplier}", speech="<|speech|>")
-    prompt = Prompt(tokenizer=tokenizer, template=template)
+    prompt = DialoguePrompt(tokenizer=tokenizer, template=template)
     assert prompt.instruction(source=language("en"), target=language("de"), multiplier=3) == ids(
         "m3"
     )
@@ -96,7 +96,7 @@ def test_the_released_dialogue_marks_the_multiplier_with_a_token(released_tokeni
         "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<latency_1>",
         "<|eot_id|>", "<latency_2>", "<sp_patch>",
     ]  # fmt: skip
-    prompt = Prompt(tokenizer=released_tokenizer, template=TEMPLATES["released"])
+    prompt = DialoguePrompt(tokenizer=released_tokenizer, template=TEMPLATES["released"])
     ids = prompt.instruction(source=language("en"), target=language("zh"), multiplier=2)
     latency = released_tokenizer.convert_tokens_to_ids("<latency_2>")
     assert ids.count(latency) == 1
@@ -121,7 +121,7 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
     with pytest.raises(
         ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, offline, chatml, lean"
     ):
-        Prompt(tokenizer=tokenizer, template=chatml)
+        DialoguePrompt(tokenizer=tokenizer, template=chatml)
     with pytest.raises(
         ZooError,
         match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean",
@@ -131,7 +131,7 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
 
 def test_tokens_that_contain_a_text(tokenizer) -> None:
     new_tokenizer = train_tokenizer(["ja (Lachen) ja (Lachen) so"] * 3, vocabulary_size=290)
-    prompt = Prompt(tokenizer=new_tokenizer, template=LEAN)
+    prompt = DialoguePrompt(tokenizer=new_tokenizer, template=LEAN)
     found = new_tokenizer.convert_ids_to_tokens(containing(prompt.tokenizer, ["(", "chen"]))
     assert {"(", "chen"} <= {piece[-4:].removeprefix("\u0120") for piece in found} | set(found)
     assert all("(" in piece or "chen" in piece for piece in found)
@@ -145,11 +145,11 @@ def test_tokens_that_contain_a_text(tokenizer) -> None:
 
 def test_a_missing_special_token_is_named(tokenizer) -> None:
     with pytest.raises(ZooError, match="reserved_special_token_0"):
-        Prompt(tokenizer=tokenizer, template=Template())
+        DialoguePrompt(tokenizer=tokenizer, template=Template())
 
 
 def test_collate_pads_at_the_end(tokenizer) -> None:
-    prompt = Prompt(tokenizer=tokenizer, template=LEAN)
+    prompt = DialoguePrompt(tokenizer=tokenizer, template=LEAN)
     languages = {"source": language("en"), "target": language("de"), "multiplier": 1}
     long = prompt.trajectory(["a", "b"], chunks=[1, 1], **languages)
     short = prompt.trajectory(["a"], chunks=[1], **languages)

@@ -67,7 +67,7 @@ def test_frames_are_those_of_streaming_the_whole_talk(
     stretches = Stretches([2], [multiplier])
     segments = RobustSegments(talks, chunk_seconds=0.96, on_grid=True, stretches=stretches)
     random = np.random.default_rng(0)
-    places = np.concatenate([segments.plan(random).places for _ in range(5)])
+    places = np.concatenate([segments.plan(random).positions for _ in range(5)])
     for segment in (segments.segment(place) for place in places):
         samples = audio.load(segment.talk.file)
         samples = torch.nn.functional.pad(

@@ -14,9 +14,9 @@ from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
-WINDOW: Samples = 400  # 25 ms
+WINDOW: Samples = 400  # 25 ms per window
 HALF: Samples = WINDOW // 2
-EARLY = 2  # centred windows that begin before the audio
+EARLY = 2  # number of centred windows that begin before the audio
 PRE_EMPHASIS = 0.97
 MIN_DEVIATION = 1e-5  # standard deviation of log energies; smaller values are rounding errors
 
@@ -229,10 +229,10 @@ def _centred(
         cache.extend(windowed(wave, num_cached, num_complete))
     complete = cache.frames[EARLY:num_complete]
     first_incomplete = EARLY + complete.shape[0]
-    parts = [windowed(wave, 0, EARLY), complete]
+    spans = [windowed(wave, 0, EARLY), complete]
     if first_incomplete < frames:
-        parts.append(windowed(wave, first_incomplete, frames))
-    return torch.cat(parts)[:frames]
+        spans.append(windowed(wave, first_incomplete, frames))
+    return torch.cat(spans)[:frames]
 
 
 def _slaney_filters(bins: int, points: int) -> Tensor:

@@ -56,9 +56,9 @@ class AlignedBranches(CausalBranches):
         self._skipped = [self.recorded - 1 - prefix for prefix in prefixes]
 
         # Cache position where each stream begins, after the padding on the left.
-        past = max(text.kept for text in texts)
+        past = max(text.num_cached for text in texts)
         stream_starts = [
-            past - text.kept if text.kept else self.prefix - len(prompt)
+            past - text.num_cached if text.num_cached else self.prefix - len(prompt)
             for text, prompt in zip(texts, prompts, strict=True)
         ]
         self._speech = [
@@ -67,9 +67,9 @@ class AlignedBranches(CausalBranches):
         ]
         longest = max(size for _, size in speech)
         starts = torch.tensor([span.start for span in self._speech], device=self.visible.device)
-        places = starts[:, None] + torch.arange(longest, device=starts.device)
-        # (streams, longest): places of the speech embeddings; surplus places repeat the last one
-        self._speech_places = places.clamp(max=self.prefix - 1)
+        positions = starts[:, None] + torch.arange(longest, device=starts.device)
+        # (streams, longest) cache positions of the speech embeddings, the surplus ones clamped
+        self._speech_positions = positions.clamp(max=self.prefix - 1)
 
     def generated(self, row: int) -> Tensor:
         """Return the attention to the speech, (1 + prefix + n, heads, frames).
@@ -91,9 +91,9 @@ class AlignedBranches(CausalBranches):
         newest = self._attention.newest  # (live streams, positions, heads, prefix)
         if len(self._attention) == 1:  # the prompts, which the beams of a stream share
             newest = newest[:, -1:].expand(-1, self.beams, -1, -1)
-        speech_places = self._speech_places[self.live]
-        places = speech_places[:, None, None].expand(-1, *newest.shape[1:3], -1)
-        return newest.gather(-1, places).flatten(0, 1)
+        speech_positions = self._speech_positions[self.live]
+        positions = speech_positions[:, None, None].expand(-1, *newest.shape[1:3], -1)
+        return newest.gather(-1, positions).flatten(0, 1)
 
     def prompt_attention(self, stream: int) -> Tensor:
         """Return the attention of the position before the text and of the kept tokens.

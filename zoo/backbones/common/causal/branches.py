@@ -30,7 +30,7 @@ class CachedText(Protocol):
     cache: Tensor  # (layers, 2, heads, kept, head size), keys and values
 
     @property
-    def kept(self) -> int:
+    def num_cached(self) -> int:
         """Number of cached positions."""
 
     @property
@@ -49,14 +49,14 @@ class Prefilled:
     cache: Tensor
 
     @property
-    def kept(self) -> int:
+    def num_cached(self) -> int:
         """Number of cached positions."""
         return self.cache.shape[3]
 
     @property
     def next_position(self) -> int:
         """Position of the next token."""
-        return self.kept
+        return self.num_cached
 
 
 def empty_cache(decoder: PreTrainedModel) -> Tensor:
@@ -83,7 +83,7 @@ def combine_caches(
         steps: Provides the memory of static steps. None: the batch gets memory of its own.
     """
     layers, pair, heads, _, size = texts[0].cache.shape
-    length = max(text.kept for text in texts)
+    length = max(text.num_cached for text in texts)
     shape = (layers, pair, len(texts), heads, length + new + ROOM, size)
     like = texts[0].cache
     if steps is None:
@@ -91,9 +91,10 @@ def combine_caches(
     else:
         cache = steps.cache(decoder.model, shape, like)
         if steps.holds(cache):
-            cache.data[..., length:, :] = 0  # a static step multiplies all positions
+            # A static step multiplies all positions, also those that are not written yet
+            cache.data[..., length:, :] = 0
     for row, text in enumerate(texts):
-        padding = length - text.kept
+        padding = length - text.num_cached
         # Uninitialised memory may hold NaN, and 0 x NaN is NaN
         cache.data[:, :, row, :, :padding] = 0
         cache.data[:, :, row, :, padding:length] = text.cache
@@ -147,12 +148,14 @@ class CausalBranches(Branches):
             cache,
             lengths,
             device=prompts[0].device,
-            cached=[text.kept for text in texts],
+            cached=[text.num_cached for text in texts],
             first=[text.next_position for text in texts],
             drafts=drafts,
         )
 
-        self._lengths = [text.kept + length for text, length in zip(texts, lengths, strict=True)]
+        self._lengths = [
+            text.num_cached + length for text, length in zip(texts, lengths, strict=True)
+        ]
         padded = [F.pad(prompt, (0, 0, new - len(prompt), 0)) for prompt in prompts]
         embeddings = torch.stack(padded)  # (streams, new, embedding)
         if self._longest_draft:
@@ -198,7 +201,7 @@ class CausalBranches(Branches):
         """
         weights = self._attention.of(self.live[row // self.beams])
         prompt_weights = weights[: self.recorded]
-        return torch.cat([prompt_weights, weights[self.recorded + self.places(row)]])
+        return torch.cat([prompt_weights, weights[self.recorded + self.fed_positions(row)]])
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         def plain() -> Stepped:

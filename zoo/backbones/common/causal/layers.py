@@ -42,9 +42,9 @@ def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
     The layers that ``arrange`` keeps are returned as long as the weights do not change.
     """
     network: Any = decoder.model
-    kept: FastLayers | None = vars(network).get(KEPT)
-    if kept is not None and kept.state == weight_state(network):
-        return kept
+    packed_layers: FastLayers | None = vars(network).get(KEPT)
+    if packed_layers is not None and packed_layers.state == weight_state(network):
+        return packed_layers
     if type(network.layers[0]).__name__ not in KINDS:
         return None
     # Older versions of Transformers combine the three positions of this LM in each layer.
@@ -60,15 +60,15 @@ def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
     Weights that the layers join get packed copies of their own, which are kept with the layers.
     """
     network: Any = decoder.model
-    kept = fast_layers(decoder) if fits(backbone) else None
-    if kept is None:
+    layers = fast_layers(decoder) if fits(backbone) else None
+    if layers is None:
         arrange_linear(backbone)
         return
-    if kept is not vars(network).get(KEPT):
-        kept = FastLayers(network, packed=True)
-        vars(network)[KEPT] = kept
-    arrange_linear(backbone, packed=[linear for layer in kept.layers for linear in layer.packed])
-    kept.state = weight_state(network)
+    if layers is not vars(network).get(KEPT):
+        layers = FastLayers(network, packed=True)
+        vars(network)[KEPT] = layers
+    arrange_linear(backbone, packed=[linear for layer in layers.layers for linear in layer.packed])
+    layers.state = weight_state(network)
 
 
 class FastLayers:
@@ -187,7 +187,7 @@ class FastLayer:
         streams, _, new, _ = mask.shape
         qkv = self.qkv(rms_norm(self.attention_norm, hidden))
         heads = qkv.view(streams, new, -1, attention.head_dim)
-        shared = heads.shape[2] // (self.groups + 2)  # heads of keys and of values
+        shared = heads.shape[2] // (self.groups + 2)  # number of key heads, and of value heads
         rotated = rotate(self._normed(heads[:, :, :-shared], shared), *tables).transpose(1, 2)
         query, key = rotated[:, :-shared], rotated[:, -shared:]
         layer = cast("int", attention.layer_idx)

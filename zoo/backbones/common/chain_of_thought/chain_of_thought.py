@@ -26,12 +26,12 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, encoder_inputs
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator, encoder_inputs
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
-from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
-from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
-from zoo.backbones.common.continuation import Context
+from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState
+from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
@@ -85,7 +85,7 @@ class ChainOfThought(HeadAlignment, Backbone):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     spectrogram: Spectrogram
-    prompt: Prompt
+    prompt: ThoughtPrompt
     never: list[int]
     ends: list[int]
 
@@ -253,7 +253,9 @@ class ChainOfThought(HeadAlignment, Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
         self.eval()
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, direct=self.direct)
+        self.prompt = ThoughtPrompt(
+            tokenizer=self.tokenizer, template=self.template, direct=self.direct
+        )
         self.ends = end_ids(self.model, self.prompt.end)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]
         if set(self.never) & set(self.prompt.separator):
@@ -304,11 +306,12 @@ class ChainOfThought(HeadAlignment, Backbone):
         template = arguments.get("template") or cls.chat
         train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
-    def collator(self) -> Collator:
+    def collator(self) -> ThoughtCollator:
         """The function that builds training batches from pieces of talks."""
-        return Collator(self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings)
+        cls = type(self)
+        return ThoughtCollator(self.prompt, self.spectrogram, cls.prepared, cls.embeddings)
 
-    def forward(self, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
+    def forward(self, batch: ThoughtBatch) -> dict[str, Tensor]:
         """Compute the teacher-forcing loss of a batch from ``collator``.
 
         Returns:
@@ -407,8 +410,8 @@ class ChainOfThought(HeadAlignment, Backbone):
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
         if translated:
-            given = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
-            put(hypotheses, translated, self._translate(*given, aligned=aligned))
+            batch = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
+            put(hypotheses, translated, self._translate(*batch, aligned=aligned))
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -458,14 +461,14 @@ class ChainOfThought(HeadAlignment, Backbone):
         branches = CausalBranches(
             self.decoder,
             begun,
-            [prompt[text.kept :] for prompt, text in zip(prompts, begun, strict=True)],
+            [prompt[text.num_cached :] for prompt, text in zip(prompts, begun, strict=True)],
             drafts=drafts,
             steps=self.steps,
         )
         answers = search(
             branches,
             GREEDY,
-            contexts=[Context([], []) for _ in states],
+            contexts=[SearchContext([], []) for _ in states],
             limits=limits,
             ends=self.ends,
             never=self.never,
@@ -475,7 +478,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
             opening = branches.prefilled(index) if self.reuse else None
-            # otherwise new audio changes the embeddings of all speech
+            # Without independent frames, new audio changes the embeddings of all speech.
             prompt = prompts[index] if self.independent_frames else None
             state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompt)
 
@@ -485,7 +488,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
     def _transcript(self, session: Session) -> Hypothesis:
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
-        current: Transcript | None = session.backbone_state.current
+        current: SpanTranscript | None = session.backbone_state.current
         ids = torch.tensor(current.ids if current else [], dtype=torch.long)
         vocabulary = self.vocabularies.of(self.tokenizer, session.source_language)
         return Hypothesis(
@@ -518,9 +521,8 @@ class ChainOfThought(HeadAlignment, Backbone):
             for session, embeddings in zip(sessions, speech, strict=True)
         ]
         streams = zip(sessions, requests, speech, texts, strict=True)
-        prompts_and_caches = [self._prompt_and_cache(*stream) for stream in streams]
-        prompts = [prompt for prompt, _ in prompts_and_caches]
-        caches = [cache for _, cache in prompts_and_caches]
+        pairs = [self._prompt_and_cache(*stream) for stream in streams]
+        prompts, caches = zip(*pairs, strict=True)
         branches = AlignedBranches(
             self.decoder,
             prompts,
@@ -534,14 +536,14 @@ class ChainOfThought(HeadAlignment, Backbone):
         answers = search(
             branches,
             self.search,
-            contexts=[Context(text.prefix, text.prefix) for text in texts],
+            contexts=[SearchContext(text.prefix, text.prefix) for text in texts],
             limits=[self.max_tokens] * len(texts),
             ends=self.ends,
             never=self.never,
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
         )
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
@@ -582,9 +584,7 @@ class ChainOfThought(HeadAlignment, Backbone):
     def _embed_opening(self, session: Session, speech: Tensor) -> Tensor:
         """Embed the prompt before the answer as (n, width), with the speech embeddings inserted."""
         embeddings = self._embed(self.prompt.opening(len(speech), session.target_language))
-        speech_start = self.prompt.speech
-        speech_end = speech_start + len(speech)
-        embeddings[speech_start:speech_end] = speech.to(embeddings)
+        embeddings[self.prompt.speech :][: len(speech)] = speech.to(embeddings)
         return embeddings
 
     def _embed(self, ids: list[int]) -> Tensor:

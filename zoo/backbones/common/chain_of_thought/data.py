@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.chain_of_thought import SpeechChainOfThought
 
 
 @dataclass(slots=True)
-class ChainOfThoughtBatch:
+class ThoughtBatch:
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
@@ -30,7 +30,7 @@ class ChainOfThoughtBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Collator:
+class ThoughtCollator:
     """Builds a batch from pieces of talks.
 
     The audio is not padded, because the encoder of Phi-4-Multimodal does not mask padding.
@@ -42,12 +42,12 @@ class Collator:
         embeddings: Returns the number of speech embeddings for a number of feature frames.
     """
 
-    prompt: Prompt
+    prompt: ThoughtPrompt
     spectrogram: Spectrogram
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ChainOfThoughtBatch:
+    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token."""
         features = encoder_inputs(
             self.spectrogram, self.prepared, [piece.samples() for piece in pieces]
@@ -64,7 +64,7 @@ class Collator:
             labels.append([*[IGNORED] * len(opening), *source, *target])
             transcript_mask.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
 
-        return ChainOfThoughtBatch(
+        return ThoughtBatch(
             features=features,
             input_ids=pad_ids(input_ids, self.prompt.end),
             labels=pad_ids(labels, IGNORED),

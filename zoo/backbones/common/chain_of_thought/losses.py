@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 
 
-def answer_losses(logits: Tensor, targets: Tensor, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
+def answer_losses(logits: Tensor, targets: Tensor, batch: ThoughtBatch) -> dict[str, Tensor]:
     """Compute the mean losses of all answers of a batch.
 
     Args:
@@ -19,7 +19,8 @@ def answer_losses(logits: Tensor, targets: Tensor, batch: ChainOfThoughtBatch) -
         token) and ``transcript`` (with the separator; absent if no answer has one).
     """
     losses = token_loss(logits, targets, reduction="none")  # (labelled tokens,)
-    is_labelled = batch.labels[:, 1:] != IGNORED  # (batch, L - 1): no token predicts the first
+    # (batch, L - 1): no position predicts the first token.
+    is_labelled = batch.labels[:, 1:] != IGNORED
     is_transcript = batch.transcript[:, 1:][is_labelled]  # (labelled tokens,)
     means = {
         "loss": losses.mean(),

@@ -66,7 +66,7 @@ class Template:
         )
 
 
-class Prompt(ChatPrompt):
+class ThoughtPrompt(ChatPrompt):
     """Converts prompts and answers to token ids, and generated token ids to transcripts.
 
     Attributes:
@@ -155,7 +155,7 @@ class Prompt(ChatPrompt):
         if not tail or separator_text not in self.text(generated[tail[0] :]):
             return None
 
-        begin = max(place for place in tail if separator_text in self.text(generated[place:]))
+        begin = max(index for index in tail if separator_text in self.text(generated[index:]))
         before = self.text(generated[begin:]).partition(separator_text)[0].rstrip()
         # Blank tokens directly before the separator do not belong to the transcript.
         while begin and not before and not self.text(generated[begin - 1 : begin]).strip():

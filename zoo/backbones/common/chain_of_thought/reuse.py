@@ -81,8 +81,8 @@ def encode_changed(
 
     for index, (state, frames) in enumerate(zip(states, known, strict=True)):
         if state.encoded is not None and frames:
-            kept = state.encoded.speech[: embeddings(frames)]
-            speech[index] = torch.cat([kept, speech[index]])
+            unchanged_speech = state.encoded.speech[: embeddings(frames)]
+            speech[index] = torch.cat([unchanged_speech, speech[index]])
         state.encoded = EncodedAudio(inputs[index], speech[index])
     return speech
 

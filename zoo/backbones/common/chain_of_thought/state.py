@@ -9,12 +9,12 @@ from torch import Tensor
 from zoo.backbones.common.causal.branches import Prefilled
 from zoo.backbones.common.chain_of_thought.reuse import EncodedAudio, equal_rows
 from zoo.backbones.common.continuation import Answer
-from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class SpanTranscript:
     """The transcript of one span of audio.
 
     Attributes:
@@ -35,8 +35,8 @@ class Transcript:
 
 
 @dataclass(slots=True)
-class ThoughtState(StreamState):
-    """State of one stream: the encoder output of ``StreamState`` and the last transcript.
+class ThoughtState(EncodedStreamState):
+    """State of one stream: the encoder output of ``EncodedStreamState`` and the last transcript.
 
     Attributes:
         transcript: The transcript that was generated last. None if there is no transcript of kept
@@ -46,13 +46,13 @@ class ThoughtState(StreamState):
         encoded: The audio that was encoded last, if the encoder has independent blocks.
     """
 
-    transcript: Transcript | None = None
+    transcript: SpanTranscript | None = None
     draft: list[int] = field(default_factory=list)
     translated: list[int] = field(default_factory=list)
     encoded: EncodedAudio | None = None
 
     @property
-    def current(self) -> Transcript | None:
+    def current(self) -> SpanTranscript | None:
         """The transcript of the audio that was encoded last; None if it is not transcribed yet."""
         if self.transcript is not None and self.transcript.span == self.span:
             return self.transcript
@@ -110,13 +110,13 @@ class ThoughtState(StreamState):
             prompt: Embeddings (n, width) of the prompt. None: the next prompt reuses nothing.
         """
         assert self.span is not None
-        ids, kept = parsed or (answer.tokens, len(answer.tokens))
+        ids, num_transcript = parsed or (answer.tokens, len(answer.tokens))
         cache = None
         if opening is not None:
             whole = torch.cat([opening, answer.generated], dim=3)
-            cache = whole[:, :, :, : opening.shape[3] + kept]  # without the separator
+            cache = whole[:, :, :, : opening.shape[3] + num_transcript]  # without the separator
         finished = parsed is not None or answer.finished
-        self.transcript = Transcript(self.span, ids, finished, cache, prompt)
+        self.transcript = SpanTranscript(self.span, ids, finished, cache, prompt)
         self.draft = ids
 
     def untranslated(self) -> list[int]:

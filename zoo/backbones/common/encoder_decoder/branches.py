@@ -64,7 +64,8 @@ class EncoderDecoderBranches(Branches):
         self._attention = StepRecords()  # (streams, new, heads, frames)
         self._states = StepRecords()  # (streams, new, width)
         device = memories[0].device
-        self._layers = decoder.prepare(heads)  # may move weights, to whose addresses steps refer
+        # Called before the steps, which use the addresses of weights that it may move.
+        self._layers = decoder.prepare(heads)
         drafted = max(len(draft) for draft in drafts) if drafts else 0
         cache = decoder.cache(streams=len(prompts), room=max(self._lengths) + drafted, steps=steps)
         super().__init__(
@@ -89,24 +90,24 @@ class EncoderDecoderBranches(Branches):
 
     def generated(self, row: int) -> Tensor:
         """Return the cache positions, after the prompt, of the tokens fed to ``row``: (n,)."""
-        return self.places(row)
+        return self.fed_positions(row)
 
     def probabilities(self, stream: int, position: int) -> Tensor:
         """Return the probabilities (vocabulary,) of the token after one position of the prompt."""
         state = self._prompt_states[stream, self.prefix - self._lengths[stream] + position]
         return at_least_float32(self._logits(state)).softmax(dim=-1)
 
-    def attention(self, stream: int, places: Tensor) -> Tensor:
+    def attention(self, stream: int, cache_positions: Tensor) -> Tensor:
         """Return the cross-attention of the prompt and of generated tokens.
 
         Args:
             stream: Index of the stream.
-            places: (n,) cache positions of the tokens, counted from the end of the prompt.
+            cache_positions: (n,) cache positions of the tokens, counted from the end of the prompt.
 
         Returns:
             (prompt + n, heads, frames) weights, without padded frames.
         """
-        weights = self._gather(self._attention, stream, places)
+        weights = self._gather(self._attention, stream, cache_positions)
         return weights[..., : self._frames[stream]]
 
     def newest_attention(self) -> Tensor:
@@ -124,12 +125,12 @@ class EncoderDecoderBranches(Branches):
         prompt = slice(self.prefix - self._lengths[stream], self.prefix)
         return self._attention.of(stream)[prompt, :, : self._frames[stream]]
 
-    def states(self, stream: int, places: Tensor) -> Tensor:
-        """Return the hidden states of the prompt and of the tokens at ``places`` (n,).
+    def states(self, stream: int, cache_positions: Tensor) -> Tensor:
+        """Return the hidden states of the prompt and of the tokens at n cache positions.
 
         The shape is (prompt + n, width).
         """
-        return self._gather(self._states, stream, places)
+        return self._gather(self._states, stream, cache_positions)
 
     def append(self, tokens: list[int], branches: Sequence[Tensor]) -> Tensor:
         """Feed one more token per stream after a branch, outside of the search.
@@ -150,30 +151,30 @@ class EncoderDecoderBranches(Branches):
         visible[:, : self.prefix] = self._prompt_visible
         visible[:, -1] = True
         positions = torch.zeros(self.streams, 1, dtype=torch.long, device=device)
-        for stream, places in enumerate(branches):
-            visible[stream, self.prefix + places] = True
-            positions[stream] = self._lengths[stream] + len(places)
+        for stream, cache_positions in enumerate(branches):
+            visible[stream, self.prefix + cache_positions] = True
+            positions[stream] = self._lengths[stream] + len(cache_positions)
 
-        new_place = self._cache.length - self.prefix
+        new_position = self._cache.length - self.prefix
         ids = torch.tensor(tokens, device=device)[:, None]  # (streams, 1)
         rows = torch.tensor(self.live, device=device)
         self._feed(ids[rows], positions[rows], visible[rows, None])
-        return torch.full((self.streams, 1), new_place, device=device)
+        return torch.full((self.streams, 1), new_position, device=device)
 
     def _return_all(self) -> None:
-        """Return the streams that left to the batch, after the search."""
+        """Put the streams that left the batch during the search back into it."""
         self.live = list(self._rows)
         self._cache.live = self.streams
         self._live_memory = self._memory
 
-    def _exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
-        super()._exchange(places, others)
-        self._memory.exchange(places, others)
+    def _exchange(self, indices: Sequence[int], others: Sequence[int]) -> None:
+        super()._exchange(indices, others)
+        self._memory.exchange(indices, others)
 
-    def keep(self, places: Sequence[int]) -> None:
+    def keep(self, indices: Sequence[int]) -> None:
         """Let finished streams leave the batch; see ``Branches.keep``."""
-        super().keep(places)
-        self._live_memory = self._memory.first(len(places))
+        super().keep(indices)
+        self._live_memory = self._memory.first(len(indices))
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         if self._steps is None:
@@ -233,12 +234,12 @@ class EncoderDecoderBranches(Branches):
         logits: Tensor = self.decoder.head(hidden)
         return logits
 
-    def _gather(self, records: StepRecords, stream: int, places: Tensor) -> Tensor:
-        """Return one stream's rows of the prompt, without padding, and of ``places``."""
+    def _gather(self, records: StepRecords, stream: int, cache_positions: Tensor) -> Tensor:
+        """Return one stream's rows of the prompt, without padding, and of these positions."""
         rows = records.of(stream)  # one row per cache position
         prompt_start = self.prefix - self._lengths[stream]
         prompt_rows = rows[prompt_start : self.prefix]
-        return torch.cat([prompt_rows, rows[self.prefix + places]])
+        return torch.cat([prompt_rows, rows[self.prefix + cache_positions]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +249,10 @@ class Branch:
     Attributes:
         texts: Branches of the whole batch.
         stream: Index of the stream in the batch.
-        places: (n,) cache positions of the branch's tokens, counted from the end of the prompt.
+        cache_positions: (n,) cache positions of the branch's tokens, counted from the end of the
+            prompt.
     """
 
     texts: EncoderDecoderBranches
     stream: int
-    places: Tensor
+    cache_positions: Tensor

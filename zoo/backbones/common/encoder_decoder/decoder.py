@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import ROOM, KeyValueCache, added_mask
-from zoo.backbones.common.encoder_decoder.layers import FAMILIES, DecoderLayer, Memory
+from zoo.backbones.common.encoder_decoder.layers import (
+    FAMILIES,
+    CrossMemory,
+    DecoderLayer,
+    split_heads,
+)
 from zoo.backbones.common.static_memory import StaticMemory, rounded_up
 from zoo.backbones.common.static_steps import StaticSteps, Stepped
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -92,7 +97,7 @@ class Decoder(nn.Module):
 
     def project_memories(
         self, memories: Sequence[Tensor], steps: StaticSteps | None = None
-    ) -> Memory:
+    ) -> CrossMemory:
         """Compute the cross-attention keys and values of all layers.
 
         Args:
@@ -108,12 +113,15 @@ class Decoder(nn.Module):
         attentions = [getattr(layer, self.family.cross) for layer in self.layers]
         mask = None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype)
         projected = (
-            (self._split(attention.k_proj(padded)), self._split(attention.v_proj(padded)))
+            (
+                split_heads(attention.k_proj(padded), self.heads),
+                split_heads(attention.v_proj(padded), self.heads),
+            )
             for attention in attentions
         )
         if steps is None:
             keys, values = zip(*projected, strict=True)
-            return Memory(keys, values, mask)
+            return CrossMemory(keys, values, mask)
         return self._in_static_memory(projected, mask, visible.shape, steps.memory)
 
     def _in_static_memory(
@@ -122,12 +130,12 @@ class Decoder(nn.Module):
         mask: Tensor | None,
         shape: Sequence[int],
         memory: StaticMemory,
-    ) -> Memory:
+    ) -> CrossMemory:
         """Write cross-attention keys and values to static memory of a rounded number of frames.
 
         Args:
             projected: Keys and values (streams, heads, frames, head size) of each layer.
-            mask: Mask of the frames; see ``Memory``.
+            mask: Mask of the frames; see ``CrossMemory``.
             shape: Number of streams and of frames.
             memory: Provides the memory.
 
@@ -136,16 +144,16 @@ class Decoder(nn.Module):
         """
         streams, frames = shape
         room, like = rounded_up(frames), self.head.weight
-        data = memory.part("source", self._cache_shape(streams, room), like)[..., :room, :]
-        data[..., frames:, :] = 0  # the contents are multiplied by 0, and 0 x NaN is NaN
+        data = memory.region("source", self._cache_shape(streams, room), like)[..., :room, :]
+        data[..., frames:, :] = 0  # masked positions are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):
             layer[0, :, :, :frames] = key
             layer[1, :, :, :frames] = value
-        masks = memory.part("source mask", (1, 1, streams, 1, room, 1), like)
+        masks = memory.region("source mask", (1, 1, streams, 1, room, 1), like)
         static_mask = masks[0, 0, :, :, None, :room, 0]  # (streams, 1, 1, room)
         static_mask[..., :frames] = 0 if mask is None else mask
         static_mask[..., frames:] = -torch.inf
-        return Memory(keys=list(data[:, 0]), values=list(data[:, 1]), mask=static_mask)
+        return CrossMemory(keys=list(data[:, 0]), values=list(data[:, 1]), mask=static_mask)
 
     def prepare(self, heads: Heads) -> list[DecoderLayer]:
         """Return the layers with their present weights, for the steps of one search.
@@ -166,7 +174,7 @@ class Decoder(nn.Module):
         visible: Tensor,
         *,
         cache: KeyValueCache,
-        memory: Memory,
+        memory: CrossMemory,
         layers: Sequence[DecoderLayer],
     ) -> Stepped:
         """Run the decoder over new tokens and write their keys and values to the cache.
@@ -197,7 +205,7 @@ class Decoder(nn.Module):
         *,
         table: Tensor | None,
         cache: KeyValueCache,
-        memory: Memory,
+        memory: CrossMemory,
         layers: Sequence[DecoderLayer],
     ) -> Stepped:
         """Run the decoder with a prepared mask; for other arguments and results see ``forward``.
@@ -213,10 +221,10 @@ class Decoder(nn.Module):
         """
         hidden = self._embed(ids, positions, table)
         recorded: list[Tensor] = []
-        for layer, own in zip(layers, cache.layers(ids.shape[1]), strict=True):
-            hidden, found = layer(hidden, mask, own, memory)
-            if found is not None:
-                recorded.append(found)
+        for layer, layer_cache in zip(layers, cache.layers(ids.shape[1]), strict=True):
+            hidden, cross_weights = layer(hidden, mask, layer_cache, memory)
+            if cross_weights is not None:
+                recorded.append(cross_weights)
         hidden = getattr(self.module, self.family.last_norm)(hidden)
         if not recorded:
             return Stepped(hidden, hidden.new_zeros(*ids.shape, 0, 0))
@@ -277,8 +285,3 @@ class Decoder(nn.Module):
     def _cache_shape(self, streams: int, positions: int) -> tuple[int, ...]:
         """Return the shape of keys and values of all layers."""
         return self.depth, 2, streams, self.heads, positions, self.width // self.heads
-
-    def _split(self, hidden: Tensor) -> Tensor:
-        """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
-        heads: Tensor = hidden.unflatten(2, (self.heads, -1))
-        return heads.transpose(1, 2)

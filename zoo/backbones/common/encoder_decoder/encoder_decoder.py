@@ -17,13 +17,13 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.continuation import Answer, Context
+from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.early_stop import can_stop_early, early_stop
 from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
-    StreamState,
+    EncodedStreamState,
     encoder_memories,
     forget_memory,
 )
@@ -160,13 +160,13 @@ class EncoderDecoder(HeadAlignment, Backbone):
         """Number of decoder layers, and of attention heads per layer."""
         return self.decoder.depth, self.decoder.heads
 
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> EncodedStreamState:
         """Create the empty state of a new stream.
 
         Raises ZooError if the model does not support the session's languages.
         """
         self.opening(session, Task.TRANSLATION)  # raises ZooError for unsupported languages
-        return StreamState(features=self.spectrogram.open())
+        return EncodedStreamState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the encoder output of forgotten audio.
@@ -209,11 +209,11 @@ class EncoderDecoder(HeadAlignment, Backbone):
             ]
             if not batch:
                 continue
-            given = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
+            inputs = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
             if task is Task.TRANSCRIPTION:
-                decoded = self.transcribe(*given)
+                decoded = self.transcribe(*inputs)
             else:
-                decoded = self._continue(*given, needs)
+                decoded = self._continue(*inputs, needs)
             put(hypotheses, batch, decoded)
         return hypotheses
 
@@ -271,7 +271,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         answers = search_text(
             branches,
             self.search,
-            contexts=[Context(earlier=prompt, prompt=prompt) for prompt in prompts],
+            contexts=[SearchContext(earlier=prompt, prompt=prompt) for prompt in prompts],
             limits=limits,
             ends=[self.end],
             never=self.never,
@@ -279,7 +279,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
-            late=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
             drafts=branches,
         )
 
@@ -337,7 +337,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             session.backbone_state.draft
             if request.task is Task.TRANSLATION
             and request.max_words is None
-            and not (stops and request.late)
+            and not (stops and request.stop_at)
             else []
             for session, request in zip(sessions, requests, strict=True)
         ]
@@ -359,22 +359,22 @@ class EncoderDecoder(HeadAlignment, Backbone):
         yet, and this function feeds that token to the decoder. Each session's state keeps the
         branch of its hypothesis, so that the end token can be appended without decoding again.
         """
-        places = [answer.generated for answer in answers]  # cache positions of the fed tokens
+        positions = [answer.generated for answer in answers]  # cache positions of the fed tokens
         last_missing = [
-            len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)
+            len(fed) < len(answer.tokens) for fed, answer in zip(positions, answers, strict=True)
         ]
         if any(last_missing):
             last_tokens = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
-            appended = branches.append(last_tokens, places)
-            places = [
+            appended = branches.append(last_tokens, positions)
+            positions = [
                 torch.cat([fed, new]) if missing else fed
-                for fed, new, missing in zip(places, appended, last_missing, strict=True)
+                for fed, new, missing in zip(positions, appended, last_missing, strict=True)
             ]
 
         extended = []
         for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
-            session.backbone_state.branch = Branch(branches, stream, places[stream])
-            states = branches.states(stream, places[stream])
+            session.backbone_state.branch = Branch(branches, stream, positions[stream])
+            states = branches.states(stream, positions[stream])
             extended.append(replace(hypothesis, decoder_states=states))
         return extended
 

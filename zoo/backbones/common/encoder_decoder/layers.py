@@ -1,7 +1,7 @@
 """The layers of a decoder with cross-attention, with few operations per decoded token.
 
 At small batch sizes, a decoding step is bound by the number of operations. Here one product gives
-queries, keys and values, keys and values are written at once, and modules are looked up once per
+queries, keys and values; keys and values are written at once, and modules are looked up once per
 search. The weights are those of the Transformers module, which still trains and saves them.
 """
 
@@ -76,7 +76,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CrossMemory:
     """Cross-attention keys and values of the encoder output, padded on the right.
 
     Attributes:
@@ -90,19 +90,19 @@ class Memory:
     values: Sequence[Tensor]
     mask: Tensor | None
 
-    def first(self, streams: int) -> "Memory":
+    def first(self, streams: int) -> "CrossMemory":
         """Return views of the first streams."""
-        return Memory(
+        return CrossMemory(
             keys=[layer[:streams] for layer in self.keys],
             values=[layer[:streams] for layer in self.values],
             mask=None if self.mask is None else self.mask[:streams],
         )
 
-    def exchange(self, places: Sequence[int], others: Sequence[int]) -> None:
-        """Exchange the streams at ``places`` for those at ``others``."""
+    def exchange(self, indices: Sequence[int], others: Sequence[int]) -> None:
+        """Exchange the streams with these indices for those with the indices ``others``."""
         masks = [] if self.mask is None else [self.mask]
-        for part in [*self.keys, *self.values, *masks]:
-            part[[*places, *others]] = part[[*others, *places]]
+        for tensor in [*self.keys, *self.values, *masks]:
+            tensor[[*indices, *others]] = tensor[[*others, *indices]]
 
 
 class DecoderLayer:
@@ -127,21 +127,21 @@ class DecoderLayer:
             head_count: Number of its heads.
             heads: Heads whose cross-attention weights are returned, by layer index.
         """
-        own, cross = layer.self_attn, getattr(layer, family.cross)
+        attention, cross_attention = layer.self_attn, getattr(layer, family.cross)
         self.number = number
         self.heads = head_count
         self.records = number in heads
-        chosen = heads.get(number)
-        device = own.q_proj.weight.device
-        self.recorded = None if chosen is None else torch.tensor(chosen, device=device)
+        recorded = heads.get(number)
+        device = attention.q_proj.weight.device
+        self.recorded = None if recorded is None else torch.tensor(recorded, device=device)
         self.self_norm = normalisation(getattr(layer, family.self_norm))
-        self.qkv = join_linear([own.q_proj, own.k_proj, own.v_proj])
-        self.self_scale = own.scaling
-        self.self_output = product(getattr(own, family.output))
+        self.qkv = join_linear([attention.q_proj, attention.k_proj, attention.v_proj])
+        self.self_scale = attention.scaling
+        self.self_output = product(getattr(attention, family.output))
         self.cross_norm = normalisation(getattr(layer, family.cross_norm))
-        self.query = product(cross.q_proj)
-        self.cross_scale = cross.scaling
-        self.cross_output = product(getattr(cross, family.output))
+        self.query = product(cross_attention.q_proj)
+        self.cross_scale = cross_attention.scaling
+        self.cross_output = product(getattr(cross_attention, family.output))
         # the feed-forward block is a module of the layer, or two linear layers
         block = getattr(layer, "ffn", None) or getattr(layer, "mlp", None) or layer
         self.ffn_norm = normalisation(getattr(layer, family.ffn_norm))
@@ -150,7 +150,7 @@ class DecoderLayer:
         self.narrow = product(block.fc2)
 
     def __call__(
-        self, hidden: Tensor, mask: Tensor, cache: LayerCache, memory: Memory
+        self, hidden: Tensor, mask: Tensor, cache: LayerCache, memory: CrossMemory
     ) -> tuple[Tensor, Tensor | None]:
         """Run the layer over new positions and write their keys and values to the cache.
 
@@ -165,26 +165,32 @@ class DecoderLayer:
             frames) or None.
         """
         streams, new, _ = hidden.shape
-        parts = self.qkv(self.self_norm(hidden)).view(streams, new, 3, self.heads, -1)
-        parts = parts.permute(2, 0, 3, 1, 4)  # (3, streams, heads, new, head size)
-        cache.write(parts[1:])
+        qkv = self.qkv(self.self_norm(hidden)).view(streams, new, 3, self.heads, -1)
+        qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, streams, heads, new, head size)
+        cache.write(qkv[1:])
         attended = F.scaled_dot_product_attention(
-            parts[0], cache.keys, cache.values, attn_mask=mask, scale=self.self_scale
+            qkv[0], cache.keys, cache.values, attn_mask=mask, scale=self.self_scale
         )
         hidden = hidden + self.self_output(attended.transpose(1, 2).flatten(2))
 
         query = self.query(self.cross_norm(hidden)).view(streams, new, self.heads, -1)
         query = query.transpose(1, 2)
         keys, values = memory.keys[self.number], memory.values[self.number]
-        found = None
+        cross_weights = None
         if self.records:
-            found = weights(query, keys, memory.mask, self.cross_scale, self.recorded)
+            cross_weights = weights(query, keys, memory.mask, self.cross_scale, self.recorded)
         attended = F.scaled_dot_product_attention(
             query, keys, values, attn_mask=memory.mask, scale=self.cross_scale
         )
         hidden = hidden + self.cross_output(attended.transpose(1, 2).flatten(2))
         widened = self.activation(self.widen(self.ffn_norm(hidden)))
-        return hidden + self.narrow(widened), found
+        return hidden + self.narrow(widened), cross_weights
+
+
+def split_heads(hidden: Tensor, heads: int) -> Tensor:
+    """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
+    split: Tensor = hidden.unflatten(2, (heads, -1))
+    return split.transpose(1, 2)
 
 
 def product(linear: nn.Module) -> Product:

@@ -23,39 +23,40 @@ from zoo.backbones.common.pretrained import settings
 from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
 
-NEWEST = "main"  # revision of a name without one
-DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file
+NEWEST = "main"  # revision of a model whose name has no @revision
+# Every cached model has at least one of these files.
+DESCRIPTIONS = ("config.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """A pretrained model.
 
     Attributes:
-        place: Folder, or name of a repository on the hub.
+        location: Folder, or name of a repository on the hub.
         revision: Branch, tag or commit of the repository. A folder has none.
     """
 
-    place: str
+    location: str
     revision: str = NEWEST
 
     @classmethod
-    def named(cls, name: str) -> "Source":
+    def from_name(cls, name: str) -> "ModelSource":
         """Return the model of a name, such as ``owner/model@revision`` or a folder."""
         if Path(name).is_dir():  # the path of a folder may contain an @
             return cls(name)
-        place, _, revision = name.partition("@")
-        return cls(place, revision or NEWEST)
+        location, _, revision = name.partition("@")
+        return cls(location, revision or NEWEST)
 
     def cached(self, files: Sequence[str] = DESCRIPTIONS) -> Path | None:
         """Return the folder of the revision in the local cache, if it has one of ``files``."""
         for file in files:
             try:
-                found = try_to_load_from_cache(self.place, file, revision=self.revision)
+                file_path = try_to_load_from_cache(self.location, file, revision=self.revision)
             except HFValidationError:
                 return None
-            if isinstance(found, str):
-                return Path(found).parent
+            if isinstance(file_path, str):
+                return Path(file_path).parent
         return None
 
 
@@ -73,40 +74,42 @@ def check(noun: str, name: str) -> None:
         ZooError: If the model or the revision does not exist, the model is gated, or the hub cannot
             be reached.
     """
-    source = Source.named(name)
-    place = source.place
-    if Path(place).is_dir() or source.cached():
+    source = ModelSource.from_name(name)
+    location = source.location
+    if Path(location).is_dir() or source.cached():
         return
     try:
-        validate_repo_id(place)
-        HfApi().auth_check(place)
+        validate_repo_id(location)
+        HfApi().auth_check(location)
         if source.revision != NEWEST:
-            HfApi().model_info(place, revision=source.revision)
+            HfApi().model_info(location, revision=source.revision)
     except HFValidationError as error:
         raise ZooError(
             f"No {noun} could be loaded from {name}; it must be a folder or a name on the hub."
         ) from error
     except GatedRepoError as error:
         raise ZooError(
-            f"The {noun} {place!r} is gated: accept its licence on https://huggingface.co/{place} "
-            "and log in with `hf auth login`, or name a local folder."
+            f"The {noun} {location!r} is gated: accept its licence on "
+            f"https://huggingface.co/{location} and log in with `hf auth login`, or name a local "
+            "folder."
         ) from error
     except RevisionNotFoundError as error:
         raise ZooError(
-            f"The {noun} {place!r} has no revision {source.revision!r}; name a branch, a tag or a "
-            f"commit of https://huggingface.co/{place}."
+            f"The {noun} {location!r} has no revision {source.revision!r}; name a branch, a tag or "
+            f"a commit of https://huggingface.co/{location}."
         ) from error
     except RepositoryNotFoundError as error:
         raise ZooError(
-            f"The {noun} {place!r} is neither a folder here nor a model on the hub."
+            f"The {noun} {location!r} is neither a folder here nor a model on the hub."
         ) from error
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
-    except Exception as error:  # types depend on the HTTP library of the hub's client
+    # The type of the error depends on the HTTP library of the hub's client.
+    except Exception as error:
         raise _unreachable(noun, name, mask_secrets(str(error)) or type(error).__name__) from error
 
 
-def checked(name: str) -> Source:
+def checked(name: str) -> ModelSource:
     """Return a model whose settings are accepted, see ``settings``.
 
     The JSON files with the settings of a model of the hub are downloaded and checked before
@@ -119,22 +122,22 @@ def checked(name: str) -> Source:
     Raises:
         ZooError: If a setting is refused.
     """
-    source = Source.named(name)
-    folder = Path(source.place)
+    source = ModelSource.from_name(name)
+    folder = Path(source.location)
     if folder.is_dir():
         settings.check_folder(name, folder)
         return source
     snapshot = _settings_folder(source, constants.HF_HUB_CACHE)
     settings.check_folder(name, snapshot)
-    return Source(source.place, snapshot.name)
+    return ModelSource(source.location, snapshot.name)
 
 
-@lru_cache  # each download sends a request
-def _settings_folder(source: Source, cache: str) -> Path:
+@lru_cache  # the cache avoids a request per call
+def _settings_folder(source: ModelSource, cache: str) -> Path:
     """Return the snapshot of a model of the hub with all files that ``settings`` checks."""
     return Path(
         snapshot_download(
-            source.place,
+            source.location,
             revision=source.revision,
             cache_dir=cache,
             allow_patterns=list(settings.FILES),
@@ -176,12 +179,12 @@ def local_folder(
         ZooError: If a setting is refused; or see ``check``.
     """
     check(noun, name)
-    source = Source.named(name)
-    folder = Path(source.place)
+    source = ModelSource.from_name(name)
+    folder = Path(source.location)
     if not folder.is_dir():
         folder = Path(
             snapshot_download(
-                source.place,
+                source.location,
                 revision=source.revision,
                 allow_patterns=list(files),
                 ignore_patterns=list(left_out),

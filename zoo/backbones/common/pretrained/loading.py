@@ -30,30 +30,30 @@ from zoo.types import SAMPLE_RATE
 Part = TypeVar("Part")
 
 
-def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
+def model_type(name: str, *, accepted: Sequence[str], noun: str) -> str:
     """Read the model type from the config.json of a model.
 
     Args:
         name: Hub id or folder.
-        wanted: Accepted model types.
+        accepted: Accepted model types.
         noun: Role of the model, such as encoder, for error messages.
 
     Raises:
-        ZooError: If there is no readable config.json, or its model type is not in ``wanted``.
+        ZooError: If there is no readable config.json, or its model type is not in ``accepted``.
     """
     hub.check(noun, name)
     with loader_errors(f"There is no {noun} in {name}"):
         settings = read_config(name)
-    found = settings.get("model_type")
-    if found not in wanted:
+    actual = settings.get("model_type")
+    if actual not in accepted:
         what = (
-            f"is a {found!r} by its config.json"
-            if found
+            f"is a {actual!r} by its config.json"
+            if actual
             else "has no config.json that states a model type"
         )
-        choices = " or ".join(repr(kind) for kind in wanted)
+        choices = " or ".join(repr(kind) for kind in accepted)
         raise ZooError(f"{name} {what}; as {noun} it must be a {choices}.")
-    return str(found)
+    return str(actual)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def loader_errors(problem: str) -> Iterator[None]:
 def read_config(name: str) -> dict[str, Any]:
     """Return the content of the config.json of a model. May raise any error."""
     source = hub.checked(name)
-    settings, _ = PreTrainedConfig.get_config_dict(source.place, revision=source.revision)
+    settings, _ = PreTrainedConfig.get_config_dict(source.location, revision=source.revision)
     return dict(settings)
 
 
@@ -92,7 +92,7 @@ def find_config(name: str) -> dict[str, Any]:
         return read_config(name)
     except ZooError:
         raise
-    except Exception:  # of a loader, for a file of any content
+    except Exception:  # a loader may raise any error for a damaged file
         return {}
 
 
@@ -108,7 +108,7 @@ def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Par
         ZooError: If a setting of the model is refused, see ``settings``.
     """
     source = hub.checked(name)
-    return load(source.place, revision=source.revision, trust_remote_code=False, **options)
+    return load(source.location, revision=source.revision, trust_remote_code=False, **options)
 
 
 def from_config(network: Any, config: Any, dtype: torch.dtype, **options: Any) -> Any:
@@ -125,21 +125,21 @@ def from_config(network: Any, config: Any, dtype: torch.dtype, **options: Any) -
     return network.from_config(config, dtype=dtype, trust_remote_code=False, **options)
 
 
-def check_fields(where: str, given: Iterable[str], config: Any) -> None:
+def check_fields(where: str, names: Iterable[str], config: Any) -> None:
     """Check that a Transformers configuration has all given fields.
 
     Transformers itself ignores unknown fields silently.
 
     Args:
         where: Configuration key of the fields, for the error message.
-        given: Names of the given fields.
+        names: Names of the given fields.
         config: Configuration class of Transformers.
 
     Raises:
         ZooError: If ``config`` lacks a field.
     """
     field_names = sorted(field.name for field in fields(config))
-    for name in given:
+    for name in names:
         check_choice(f"field of {where}", name, field_names)
 
 
@@ -162,7 +162,7 @@ def random_network(
     check_settings("backbone.config", settings)
     try:
         return from_config(network, config(**settings), dtype)
-    except Exception as error:  # of a class of Transformers with any fields
+    except Exception as error:  # classes of Transformers may raise any error for unknown fields
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no {noun}: {reason}") from error
 
@@ -298,10 +298,11 @@ def check_extractor(extractor: Any, name: str, **expected: object) -> None:
         ZooError: If a setting has another value.
     """
     for setting, value in {"sampling_rate": SAMPLE_RATE, **expected}.items():
-        found = getattr(extractor, setting)
-        if found != value:
+        actual = getattr(extractor, setting)
+        if actual != value:
             raise ZooError(
-                f"The feature extractor of {name} has {setting}={found}; only {value} is supported."
+                f"The feature extractor of {name} has {setting}={actual}; only {value} is "
+                "supported."
             )
 
 

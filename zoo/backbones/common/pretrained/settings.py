@@ -33,14 +33,15 @@ FILES = (
     "*.index.json",  # names the files of the weights
 )
 MOST_LAYERS = 1000  # no published model has half as many
-LARGEST_SIZE = 2**24  # of a vocabulary or a layer
-SIZES = ("_size", "_dim", "_heads", "d_model", "_positions")  # last parts of the fields' names
+LARGEST_SIZE = 2**24  # largest accepted size of a vocabulary or a layer
+# Ends of the names of fields that hold sizes.
+SIZES = ("_size", "_dim", "_heads", "d_model", "_positions")
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 EXPERTS = ("eager", "batched_mm", "grouped_mm")
 IGNORED = ("_name_or_path", "name_or_path", "special_tokens_map_file", "tokenizer_file")
 TEXTS = ("added_tokens_decoder", "additional_special_tokens", "chat_template", "content")
 LABELS = ("extra_special_tokens", "id2label", "label2id", "task_specific_params")
-LONGEST = 80  # characters of a value in a message
+LONGEST = 80  # maximum number of characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ def _entries(content: Any) -> Iterator[tuple[str, Any]]:
         key, value = waiting.pop()
         yield key, value
         if isinstance(value, Mapping):
-            waiting += [(str(key), part) for key, part in value.items() if not _is_text(str(key))]
+            waiting += [(str(key), item) for key, item in value.items() if not _is_text(str(key))]
         elif isinstance(value, list | tuple):
             waiting += [(key, item) for item in value]
 

@@ -162,33 +162,33 @@ def load_weights(module: nn.Module, folder: Path) -> None:
     if is_empty():
         return
     files = checkpoint_files(folder)
-    own = module.state_dict()
-    wrong = (own.keys() - tied_names(module) - files.keys()) | (files.keys() - own.keys())
+    state = module.state_dict()
+    wrong = (state.keys() - tied_names(module) - files.keys()) | (files.keys() - state.keys())
     if wrong:
         raise ZooError(
             f"Checkpoint {str(folder)!r} does not fit the network: {shorten_list(sorted(wrong))}."
         )
     for name, path in files.items():
         tensor = read_tensor(path, name)
-        if tensor.shape != own[name].shape:
+        if tensor.shape != state[name].shape:
             raise ZooError(
                 f"Checkpoint {str(folder)!r} does not fit the network: {name} has shape "
-                f"{list(tensor.shape)}, the network needs {list(own[name].shape)}."
+                f"{list(tensor.shape)}, the network needs {list(state[name].shape)}."
             )
-        own[name].copy_(tensor)
+        state[name].copy_(tensor)
     check_finite(module, str(folder))
     mark_restored(module)
 
 
 def checkpoint_files(folder: Path) -> dict[str, Path]:
-    """Return the file of each weight of a checkpoint by name, shared parts included.
+    """Return the file of each weight of a checkpoint, by name, also of shared parts.
 
     Raises:
         ZooError: If a file is missing or damaged.
     """
     files = tensor_files([folder / WEIGHTS])
-    for part, place in shared_parts(folder).items():
-        others = tensor_files([folder / place / WEIGHTS])
+    for part, location in shared_parts(folder).items():
+        others = tensor_files([folder / location / WEIGHTS])
         files |= {name: path for name, path in others.items() if name.startswith(f"{part}.")}
     return files
 
@@ -203,12 +203,15 @@ def shared_parts(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        parts = parse_json(path.read_text(encoding="utf-8"))
+        locations = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: it must name a folder per part.") from error
-    if not (isinstance(parts, dict) and all(isinstance(place, str) for place in parts.values())):
+    if not (
+        isinstance(locations, dict)
+        and all(isinstance(location, str) for location in locations.values())
+    ):
         raise ZooError(f"{path} is damaged: it must name a folder per part.")
-    return parts
+    return locations
 
 
 def share(folder: Path, part: str, other: Path) -> None:
@@ -230,10 +233,10 @@ def share(folder: Path, part: str, other: Path) -> None:
         raise ZooError(
             f"{folder} and {other} do not have the same {part!r}; there is nothing to share."
         )
-    parts = shared_parts(folder) | {part: os.path.relpath(other, folder)}
-    write_text(folder / SHARED, json.dumps(parts, indent=2) + "\n")
-    kept = {name: tensor for name, tensor in weights.items() if name not in names}
-    save_tensors(kept, folder / WEIGHTS)
+    locations = shared_parts(folder) | {part: os.path.relpath(other, folder)}
+    write_text(folder / SHARED, json.dumps(locations, indent=2) + "\n")
+    remaining = {name: tensor for name, tensor in weights.items() if name not in names}
+    save_tensors(remaining, folder / WEIGHTS)
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:
@@ -289,8 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="checkpoint from which the part is removed")
     parser.add_argument("part", help="name of the part, such as encoder")
     parser.add_argument("other", type=Path, help="checkpoint that keeps the part")
-    given = parser.parse_args(arguments)
-    share(given.folder, given.part, given.other)
+    options = parser.parse_args(arguments)
+    share(options.folder, options.part, options.other)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Output:
+class TeacherForcingOutput:
     """Result of teacher forcing.
 
     Attributes:

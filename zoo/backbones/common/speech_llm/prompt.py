@@ -153,7 +153,7 @@ class Trajectory:
     speech_positions: list[int]
 
 
-class Prompt(ChatPrompt):
+class DialoguePrompt(ChatPrompt):
     """Builder of the ids of a dialogue.
 
     Attributes:

@@ -101,23 +101,23 @@ def convert(
     file, folder = Path(file), Path(folder)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ZooError(f"{folder} is there already and not empty; name a new folder.")
-    found = Released(file)
+    released = Released(file)
     hub.check("base model", llm)
-    rows = found.shape("model.embed_tokens.weight")[0]
+    rows = released.shape("model.embed_tokens.weight")[0]
     tokenizer = extended_tokenizer(llm, rows)
     config = decoder_config(llm, vocabulary=rows)
     config.vocab_size = rows
-    names = found.matched(config)
+    names = released.matched(config)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
     config.save_pretrained(folder)
     _write(
         folder / WEIGHTS,
-        {name: found.tensors[theirs] for name, theirs in names.items()},
-        found.encoder.heads,
+        {name: released.tensors[theirs] for name, theirs in names.items()},
+        released.encoder.heads,
         dtype,
     )
-    return found.encoder
+    return released.encoder
 
 
 class Released:
@@ -203,14 +203,14 @@ def read_checkpoint(file: Path) -> dict[str, Tensor]:
             tensors = load_file(file)
         else:
             tensors = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except Exception as error:  # of the unpickler, for a file of any content
+    except Exception as error:  # the unpickler may raise any error for a damaged file
         raise ZooError(
             f"{file} is no file of weights alone (safetensors, or torch.save of named tensors)."
         ) from error
-    named = isinstance(tensors, Mapping) and all(
+    holds_weights = isinstance(tensors, Mapping) and all(
         isinstance(tensor, Tensor) and tensor.dtype in TYPES for tensor in tensors.values()
     )
-    if not named or not tensors:
+    if not holds_weights or not tensors:
         raise ZooError(
             f"{file} does not hold named weights and nothing else, as a released checkpoint does."
         )
@@ -266,10 +266,10 @@ def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torc
     with torch.device("meta"):
         decoder = from_config(AutoModelForCausalLM, config, torch.float32)
         adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
-        parts = nn.ModuleDict(
+        network = nn.ModuleDict(
             {"encoder": StreamingEncoder(encoder), "adapter": adapter, "decoder": decoder}
         )
-    shapes = {name: tensor.shape for name, tensor in parts.state_dict().items()}
+    shapes = {name: tensor.shape for name, tensor in network.state_dict().items()}
     if config.tie_word_embeddings:
         del shapes["decoder.lm_head.weight"]
     return shapes
@@ -297,7 +297,7 @@ def _write(
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     try:
-        with atomic_file(path) as part, part.open("wb") as out:
+        with atomic_file(path) as temporary, temporary.open("wb") as out:
             out.write(len(text).to_bytes(8, "little") + text)
             for name, tensor in show_progress(
                 tensors.items(), total=len(tensors), title=f"Writing {path}"
@@ -341,15 +341,15 @@ def command(
         choices=[str(kind).removeprefix("torch.") for kind in TYPES],
         help="of the weights written; default: as they are",
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def write() -> None:
-        dtype = getattr(torch, given.dtype) if given.dtype else None
-        encoder = convert(given.file, given.folder, llm=given.llm, dtype=dtype)
+        dtype = getattr(torch, options.dtype) if options.dtype else None
+        encoder = convert(options.file, options.folder, llm=options.llm, dtype=dtype)
         print(
-            f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
+            f"Written to {options.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
             f"{encoder.heads} heads."
         )
-        print(f"Use it: {job_command('evaluate')} {use.format(given.folder)}")
+        print(f"Use it: {job_command('evaluate')} {use.format(options.folder)}")
 
-    run_script(write, Path(given.folder))
+    run_script(write, Path(options.folder))

@@ -18,8 +18,8 @@ from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
-from zoo.backbones.common.speech_llm.data import Batch, Output
-from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
+from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
+from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Template, template_named
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -63,7 +63,7 @@ class SpeechLLM(Backbone):
     adapter: Adapter
     decoder: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    prompt: Prompt
+    prompt: DialoguePrompt
     never: list[int]
 
     def __init__(
@@ -155,13 +155,13 @@ class SpeechLLM(Backbone):
                 experiment=self.experiment,
                 key=self.weights_key,
             )
-        for noun, name in self._named():
+        for noun, name in self._loaded_models():
             hub.check(noun, name)
         self.tokenizer = load_tokenizer(str(self.tokenizer_source))
         if self.checkpoint is None:
             added = self.template.added_tokens(self.latency_tokens)
             self.tokenizer.add_tokens(added, special_tokens=True)
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.prompt = DialoguePrompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
         self._build()
         if self.checkpoint is not None:
@@ -201,7 +201,7 @@ class SpeechLLM(Backbone):
             )
         self.adapter = adapter.to(self.dtype)
 
-    def _named(self) -> Iterator[tuple[str, str]]:
+    def _loaded_models(self) -> Iterator[tuple[str, str]]:
         """Yield a noun for messages and the hub id or folder of every part that is loaded."""
         yield "tokenizer", str(self.tokenizer_source)
         if self.checkpoint is None and self.encoder_weights is not None:
@@ -214,12 +214,12 @@ class SpeechLLM(Backbone):
 
         ``LoraConfig.save`` decides whether an adapter is merged or written to a subfolder.
         """
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
         tensors = adapters.save_adapter(
-            weights.export_weights(self, dtype), place, self.lora, ADAPTED
+            weights.export_weights(self, dtype), path, self.lora, ADAPTED
         )
-        weights.save_tensors(tensors, place / weights.WEIGHTS)
+        weights.save_tensors(tensors, path / weights.WEIGHTS)
         self.tokenizer.save_pretrained(folder)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
@@ -254,7 +254,7 @@ class SpeechLLM(Backbone):
         """Detokenise ids; special tokens are skipped."""
         return detokenise(self.tokenizer, token_ids)
 
-    def teacher_forced(self, batch: Batch, frames: Tensor) -> Output:
+    def teacher_forced(self, batch: Batch, frames: Tensor) -> TeacherForcingOutput:
         """Run teacher forcing over a batch of dialogues.
 
         Args:
@@ -273,7 +273,7 @@ class SpeechLLM(Backbone):
         embeddings = embeddings.index_put((rows, positions), speech[rows, speech_indices])
 
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
-        return Output(token_loss(logits, targets), logits, targets)
+        return TeacherForcingOutput(token_loss(logits, targets), logits, targets)
 
     def encode_training(
         self, samples: Tensor, multiplier: int, lengths: Tensor | None = None

@@ -57,14 +57,18 @@ def train_tokenizer(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    named = {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>", "pad_token": "<|pad|>"}
+    roles = {
+        "bos_token": "<|begin_of_text|>",
+        "eos_token": "<|eot_id|>",
+        "pad_token": "<|pad|>",
+    }
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         additional_special_tokens=[
-            token for token in special_tokens if token not in named.values()
+            token for token in special_tokens if token not in roles.values()
         ],
         clean_up_tokenization_spaces=False,
-        **named,
+        **roles,
     )
 
 

@@ -29,9 +29,9 @@ def _byte_characters() -> dict[str, int]:
     characters from code point 256 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    rest = [byte for byte in range(256) if byte not in printable]
+    unprintable = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {
-        chr(256 + offset): byte for offset, byte in enumerate(rest)
+        chr(256 + offset): byte for offset, byte in enumerate(unprintable)
     }
 
 
@@ -154,7 +154,7 @@ def _begins_character(piece: str, byte_level: bool) -> bool:
         first_byte = int(byte[1], 16)
     elif byte_level:
         first_byte = BYTES.get(piece[:1], 0)
-    return not 0x80 <= first_byte < 0xC0  # UTF-8 continuation bytes
+    return not 0x80 <= first_byte < 0xC0  # these are the continuation bytes of UTF-8
 
 
 def _spelled(piece: str) -> str:

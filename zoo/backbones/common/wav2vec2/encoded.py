@@ -22,7 +22,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
     FRAME_SAMPLES,
     StreamingEncoder,
 )
-from zoo.data.cache import cache_root, is_intact, is_usable, lock_folder, seal
+from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.robust_segments import blocks_of
 from zoo.disk.files import atomic_file
 from zoo.machine.devices import fast_bfloat16
@@ -99,7 +99,7 @@ def encode_talks(
     if not all(map(is_intact, files.values())):
         with lock_folder(folder):
             for multiplier, file in files.items():
-                if not is_usable(file):
+                if not seal_if_complete(file):
                     _write(encoder.to(device), talks, multiplier, file)
                     seal(file)
     return EncodedTalks(folder, talks, multipliers)
@@ -163,7 +163,7 @@ def _encode(
                 live, encoder.stream([states[stream] for stream in live], new), strict=True
             ):
                 frames[stream].append(encoded.half().cpu())
-    return [torch.cat(parts).numpy() for parts in frames]
+    return [torch.cat(blocks_of_talk).numpy() for blocks_of_talk in frames]
 
 
 def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:

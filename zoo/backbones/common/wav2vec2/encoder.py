@@ -267,17 +267,17 @@ class StreamingEncoder(nn.Module):
         samples = torch.cat([left, samples.to(left)], dim=1)
         features = self.features(samples)
         size = features.shape[1]
-        kept = [state.cache.shape[3] for state in states]
+        num_past = [state.cache.shape[3] for state in states]
         cache = joined_caches([state.cache for state in states], size)
         past = cache.shape[4] - size
 
         keys = torch.arange(-past, size, device=samples.device)
-        real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
+        real = keys >= -torch.tensor(num_past, device=samples.device)[:, None]
         visible = self.visible(keys[past:], keys, size) & real[:, None, None]
         hidden: Tensor = self.encoder(features, visible, cache)[0]
 
         for row, state in enumerate(states):
-            frames = min(kept[row] + size, self.config.past_frames)
+            frames = min(num_past[row] + size, self.config.past_frames)
             state.cache = cache[:, :, row, :, past + size - frames :].clone()
             state.left = samples[row, samples.shape[1] - self.config.left_pad :].clone()
         return hidden
@@ -311,7 +311,8 @@ class ConvLayer(nn.Module):
     def forward(self, signal: Tensor) -> Tensor:
         """(batch, channels, time) to (batch, channels, time / stride)."""
         normed = self.layer_norm(self.conv(signal).transpose(1, 2)).transpose(1, 2)
-        return F.gelu(normed.contiguous())  # one layout forward and backward: twice as fast on CPU
+        # The same memory layout forward and backward is twice as fast on CPUs.
+        return F.gelu(normed.contiguous())
 
 
 class FeatureExtractor(nn.Module):
@@ -397,7 +398,7 @@ class Layers(nn.Module):
         rotation = rotary(
             visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device
         )
-        mask = None if bool(visible.all()) else visible  # no mask is faster
+        mask = None if bool(visible.all()) else visible  # attention without a mask is faster
 
         trained = is_trained(self)
         middle = x
@@ -407,8 +408,8 @@ class Layers(nn.Module):
                 layer, x, mask, rotation, layer_cache, recomputed=trained and self.recomputed
             )
             if trained and self.drop:
-                kept = torch.rand((), device=x.device) >= self.drop
-                output = torch.where(kept, output, x)
+                keeps_layer = torch.rand((), device=x.device) >= self.drop
+                output = torch.where(keeps_layer, output, x)
             x = output
             if index + 1 == len(self.layers) // 2:
                 middle = x

@@ -49,9 +49,10 @@ def kept_features(
     Returns:
         (frames, hidden) of each stream.
     """
-    padded = [F.pad(kept.wave, (encoder.config.left_pad, 0)) for kept in waves]
+    padded = [F.pad(audio.wave, (encoder.config.left_pad, 0)) for audio in waves]
     moved = [
-        cache.move(kept.start, hop=FRAME_SAMPLES) for cache, kept in zip(caches, waves, strict=True)
+        cache.move(audio.start, hop=FRAME_SAMPLES)
+        for cache, audio in zip(caches, waves, strict=True)
     ]
     # Frames whose window contains zeros of the left padding; they change when the start moves.
     edge_frames = -(-encoder.config.left_pad // FRAME_SAMPLES)
@@ -59,30 +60,30 @@ def kept_features(
     # Two spans per stream: frames at the start of a moved wave, and frames after the cache. Each
     # span is the index of the stream, the first frame, and the index after the last frame.
     spans: list[tuple[int, Frames, Frames]] = []
-    for stream, (cache, kept) in enumerate(zip(caches, waves, strict=True)):
-        num_frames = max(0, _frames(encoder, kept.wave.numel()))
-        num_cacheable = final_frames(encoder, kept)
+    for stream, (cache, audio) in enumerate(zip(caches, waves, strict=True)):
+        num_frames = max(0, _frames(encoder, audio.wave.numel()))
+        num_cacheable = final_frames(encoder, audio)
         num_reused = min(len(cache.frames), num_cacheable)
         num_recomputed = min(edge_frames, num_reused) if moved[stream] else 0
         spans += [(stream, 0, num_recomputed), (stream, num_reused, num_frames)]
 
     computed = _convolve(encoder, padded, spans)
     features = []
-    for stream, (cache, kept) in enumerate(zip(caches, waves, strict=True)):
+    for stream, (cache, audio) in enumerate(zip(caches, waves, strict=True)):
         recomputed = computed[2 * stream]
         new = computed[2 * stream + 1]
         num_reused = spans[2 * stream + 1][1]
         reused = cache.frames[len(recomputed) : num_reused]
         stream_features = torch.cat([recomputed, reused, new])  # (frames, hidden)
         features.append(stream_features)
-        num_cacheable = final_frames(encoder, kept)
+        num_cacheable = final_frames(encoder, audio)
         cache.frames = torch.cat([stream_features[:num_cacheable], cache.frames[num_cacheable:]])
     return features
 
 
-def final_frames(encoder: StreamingEncoder, kept: KeptWave) -> Frames:
+def final_frames(encoder: StreamingEncoder, audio: KeptWave) -> Frames:
     """Return the number of frames of kept audio that no later audio changes."""
-    return max(0, _frames(encoder, kept.real))
+    return max(0, _frames(encoder, audio.real))
 
 
 def _frames(encoder: StreamingEncoder, samples: Samples) -> Frames:

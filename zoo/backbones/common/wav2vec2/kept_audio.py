@@ -82,7 +82,8 @@ def encode_kept(
     features = kept_features(encoder, [stream.features for stream in streams], waves)
     longest = max(map(len, features))
     block = CHUNK_FRAMES * block_chunks if block_chunks else max(longest, 1)
-    # rounded angles depend on the distance from the first frame, which a cache does not have
+    # Rounded angles depend on the distance from the first frame, which changes when audio is
+    # dropped.
     reuses = block_chunks is not None and encoder.config.rope_angles == "exact"
     completes = []
     for stream, wave in zip(streams, waves, strict=True):
@@ -94,8 +95,8 @@ def encode_kept(
     live = [index for index, frames in enumerate(new) if len(frames)]
     outputs = [stream.hidden for stream in streams]
     if live:
-        given = pick(streams, live), pick(new, live), pick(completes, live)
-        put(outputs, live, _encode_new(encoder, *given))
+        inputs = pick(streams, live), pick(new, live), pick(completes, live)
+        put(outputs, live, _encode_new(encoder, *inputs))
     return outputs
 
 
@@ -133,9 +134,9 @@ def _encode_new(
         new = hidden[row, : len(features[row])]
         outputs.append(torch.cat([stream.hidden, new]))
         if (added := complete - len(stream.hidden)) > 0:
-            kept = min(stream.cache.shape[3] + added, encoder.config.past_frames)
+            num_cached = min(stream.cache.shape[3] + added, encoder.config.past_frames)
             end = past + added
-            stream.cache = cache[:, :, row, :, end - kept : end].clone()
+            stream.cache = cache[:, :, row, :, end - num_cached : end].clone()
             stream.hidden = outputs[-1][:complete]
     return outputs
 

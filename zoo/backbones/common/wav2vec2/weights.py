@@ -36,9 +36,11 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     """
     if is_empty():
         return
-    own = Path(source) / checkpoint.WEIGHTS
+    ours = Path(source) / checkpoint.WEIGHTS
     weights = (
-        _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
+        _infinisst(ours, encoder.config)
+        if _is_infinisst(ours)
+        else _wav2vec2(source, encoder.config)
     )
     expected = encoder.state_dict()
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
@@ -78,7 +80,8 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
             option that the weight shapes do not show.
     """
     described = _described(path.with_name("config.yaml"))
-    for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
+    # No weight's shape depends on these, so they are compared.
+    for name in ("heads", "left_pad", "rope_base", "rope_angles"):
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
     return {
         name.removeprefix(OWN): checkpoint.read_tensor(file, name)
