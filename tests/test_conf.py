@@ -143,13 +143,8 @@ STRATEGIES = (
         for offload in ("", "_offload")
     ),
 )
-OPTIMIZERS = (  # tests/training/test_optimizer.py trains with them
-    "adam",
-    "adamw",
-    "adamw_streamuni",
-    "muon",
-    "sgd",
-)
+# tests/training/test_optimizer.py trains with them
+OPTIMIZERS = ("adam", "adamw", "adamw_streamuni", "muon", "sgd")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is no node of its own
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",

@@ -47,13 +47,7 @@ MAY_IMPORT = {
         "zoo.streaming",
         "zoo.systems",
     },
-    "streaming": {
-        *CONTRACT,
-        "zoo.audio",
-        "zoo.talks",
-        "zoo.machine.devices",
-        "zoo.streaming",
-    },
+    "streaming": {*CONTRACT, "zoo.audio", "zoo.talks", "zoo.machine.devices", "zoo.streaming"},
 }
 # Aligners of corpora run pretrained networks on talks.
 ALIGNMENT_MAY_IMPORT = {

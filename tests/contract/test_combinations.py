@@ -132,9 +132,8 @@ def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
     system = build(WaitK(k=2, count="words"), KeepAll(), chunk_frames=1)
     words = [1, 2, 0, 0, 3, 4, 5]
     [instance] = simulate(system, [source(words, system.chunk_samples)])
-    begins = [
-        index * WORD_FRAMES + 1 for index in (4, 5, 6)
-    ]  # of words 3 to 5: two, three, four were received
+    # of words 3 to 5: two, three, four were received
+    begins = [index * WORD_FRAMES + 1 for index in (4, 5, 6)]
     assert instance.delays == pytest.approx(
         tuple(frame * FRAME_SECONDS for frame in [*begins, 28, 28])
     )

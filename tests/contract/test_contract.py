@@ -185,9 +185,8 @@ def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
     ]:  # 24 frames: words 1 to 6, of which 5 are written
         system.step([session], [SpeechChunk(chunk)])
     assert session.prefix_ids.tolist() == [8, 9, 10, 11]  # words 4 and 5
-    assert (
-        session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
-    )  # the last frame of word 4, where it is aligned
+    # the last frame of word 4, where it is aligned
+    assert session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
     assert session.received_samples == 24 * FRAME
 
 

@@ -64,9 +64,8 @@ def test_recent_words_cuts_text_then_the_audio_that_no_kept_word_attends_to(
 
 def test_characters_count_as_words_where_there_are_no_spaces() -> None:
     stream = session(20, prefix=6)
-    characters = answered(
-        "ww..ww", [1, 2, 3, 3, 8, 9]
-    )  # the second one has three bytes, a token each
+    # the second one has three bytes, a token each
+    characters = answered("ww..ww", [1, 2, 3, 3, 8, 9])
     assert RecentWords(words=3).trim(stream, characters) == Cut(tokens=1, frames=2)
     assert RecentWords(words=2).trim(stream, characters) == Cut(tokens=4, frames=8)
 
@@ -140,9 +139,8 @@ def test_audio_may_be_cut_at_every_step() -> None:
     assert RecentWords(words=2, cut="always").trim(stream, answer) == Cut(frames=5)
     assert Punctuation(cut="always").trim(stream, answer) == Cut(frames=5)
     assert RecentWords(words=1, cut="always").trim(stream, answer) == Cut(tokens=1, frames=5)
-    assert (
-        RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()
-    )  # nothing written: nothing to go by
+    # nothing written: nothing to go by
+    assert RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,8 @@ def test_segment_ends(chances: list[float], end: int | None) -> None:
 @pytest.mark.parametrize(("windows", "end"), [(1, 5), (2, 8), (2.5, 12), (3, 12), (4, None)])
 def test_a_pause_must_last(windows: float, end: int | None) -> None:
     history = activity(pause_seconds=windows * WINDOW / SAMPLE_RATE, max_seconds=1)
-    pauses = (
-        [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
-    )  # of one, two and three windows
+    # of one, two and three windows
+    pauses = [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
     assert history.boundary(stream_of(history, pauses)) == end
 
 
@@ -141,9 +140,8 @@ def test_a_segment_is_not_closed_within_the_audio_already_scored() -> None:
     stream = stream_of(history, [0.9] * 4 + [0.1, 0.9])
     assert history.boundary(stream) is None
     stream.receive(SpeechChunk(torch.tensor([0.5, 0.9]).repeat_interleave(WINDOW)))
-    assert (
-        history.boundary(stream) == 7
-    )  # the fifth window was quieter, but words beyond it may be written
+    # the fifth window was quieter, but words beyond it may be written
+    assert history.boundary(stream) == 7
 
 
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:

@@ -138,10 +138,7 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
     simulu = voiced(Silent())
     assert [
         wave.numel() for wave in simulu.synthesize([request([5, 8], [4]), request([], [4])])
-    ] == [
-        0,
-        0,
-    ]
+    ] == [0, 0]
 
 
 def test_the_units_discarded_equal_the_papers_formula() -> None:

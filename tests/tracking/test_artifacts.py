@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.tracking.artifacts import (
-    artifact_name,
-    build_artifact,
-    delete_stale,
-    pretrained_artifact,
-)
+from zoo.tracking.artifacts import artifact_name, build_artifact, delete_stale, pretrained_artifact
 
 
 def _export(folder: Path, card: str) -> Path:

@@ -12,9 +12,8 @@ from transformers import PreTrainedModel
 def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
     """Rotary position of (..., head size), written with complex numbers in double precision."""
     half = x.shape[-1] // 2
-    frequencies = 1.0 / base ** (
-        torch.arange(half, dtype=torch.float32) / half
-    )  # single precision in checkpoints too
+    # single precision in checkpoints too
+    frequencies = 1.0 / base ** (torch.arange(half, dtype=torch.float32) / half)
     angles = position * frequencies.double()
     pairs = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(
         torch.ones_like(angles), angles
@@ -153,9 +152,8 @@ class PlainStream:
         self.search = search
         self.window = window
         self.unit = unit
-        self.earlier_ids: list[
-            int | None
-        ] = []  # for every kept position: the id, where it is a target id
+        # for every kept position: the id, where it is a target id
+        self.earlier_ids: list[int | None] = []
         self.turns: list[int] = []
         self.pending: list[int] = []
 

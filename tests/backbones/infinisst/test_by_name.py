@@ -133,9 +133,8 @@ def frequencies(kind: str) -> Tensor:
     for index in range(half):
         frequency = theta ** -(index / half)
         if kind == "llama":
-            waves = (
-                LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)
-            )  # in the first context
+            # in the first context
+            waves = LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)
             smooth = min(max((waves - 1.0) / (4.0 - 1.0), 0.0), 1.0)
             frequency = frequency * smooth + frequency / 8 * (1 - smooth)
         found.append(frequency)
@@ -211,9 +210,8 @@ def test_the_window_equals_the_plain_computation(
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
         for token in answer_ids:
-            torch.testing.assert_close(
-                turn.log_probs[0], expected, rtol=0, atol=2e-6
-            )  # norms and angles are float32
+            # norms and angles are float32
+            torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
             expected = plain.feed(embed(torch.tensor(token)))
             turn.step(torch.tensor([token]))
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)

@@ -140,9 +140,8 @@ def test_talks_in_lockstep_equal_plain_streams(
     signals = [noise(0.96 * multiplier * turns, seed) for seed in range(3)]
     turns_of_streams: list[list[list[int]]] = [[] for _ in sessions]
     for begin in range(0, turns * multiplier * CHUNK_SAMPLES, multiplier * CHUNK_SAMPLES):
-        live = (
-            sessions if begin else sessions[:2]
-        )  # the third is a turn behind: caches of different lengths
+        # the third is a turn behind: caches of different lengths
+        live = sessions if begin else sessions[:2]
         for index, session in enumerate(live):
             late = begin - multiplier * CHUNK_SAMPLES * (index == 2)
             session.receive(SpeechChunk(signals[index][late : late + multiplier * CHUNK_SAMPLES]))

@@ -101,9 +101,8 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
         ours = our_turn(backbone, state, prompt, answer_ids, window)
         assert len(ours) == len(answer_ids)
         for position, token in enumerate(answer_ids):
-            torch.testing.assert_close(
-                ours[position], expected, rtol=0, atol=1e-6
-            )  # the norms compute in float32
+            # the norms compute in float32
+            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
         fed += len(pending) + len(prompt) + len(answer_ids) - 1

@@ -63,9 +63,8 @@ def transformers_own(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Ten
     finally:
         backbone.decoder.set_attn_implementation("zoo_grouped")
     rows = slice(-1 - len(text), None)
-    attention = torch.stack(
-        [layer[0] for layer in output.attentions]
-    )  # (layers, heads, positions, positions)
+    # (layers, heads, positions, positions)
+    attention = torch.stack([layer[0] for layer in output.attentions])
     return output.logits[0, rows].log_softmax(-1), attention[:, :, rows, speech].transpose(1, 2)
 
 
@@ -229,9 +228,8 @@ def test_one_chunk_of_everything_is_the_offline_answer(
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]
     assert offline.num_new_tokens > 0
-    text = (
-        backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
-    )  # bytes that are no character
+    # bytes that are no character
+    text = backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
     assert text
     assert instance.text == text
 
@@ -271,12 +269,7 @@ def test_audio_too_short_for_an_embedding_gives_an_empty_hypothesis(make: Make, 
             hypothesis.prefix_length,
             hypothesis.finished,
             hypothesis.truncated,
-        ) == (
-            0,
-            5,
-            True,
-            False,
-        )
+        ) == (0, 5, True, False)
         assert hypothesis.attended_frames.tolist() == [0] * 5
 
 

@@ -37,9 +37,8 @@ def test_equals_the_class(encoder: Phi4MultimodalAudioModel, frames: int) -> Non
     features = torch.randn(2, frames, 80, dtype=torch.float64)
     last, middle = encode_equal(encoder, features)
     assert last.shape == middle.shape == (2, -(-frames // 8), 16)
-    alone = torch.cat(
-        [encoder(row[None], None) for row in features]
-    )  # the class fails on two of more than 40 s
+    # the class fails on two of more than 40 s
+    alone = torch.cat([encoder(row[None], None) for row in features])
     torch.testing.assert_close(last, alone, rtol=1e-9, atol=1e-9)
 
 

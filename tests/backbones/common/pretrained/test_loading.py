@@ -53,11 +53,8 @@ class Kind:
     prompted: bool = False  # whether the opening is an argument of ``generate``
 
 
-WHISPER = {
-    "language": "de",
-    "task": "translate",
-    "force_unique_generate_call": True,
-}  # the last: with its opening
+# the last: with its opening
+WHISPER = {"language": "de", "task": "translate", "force_unique_generate_call": True}
 ALL = {
     "speech_to_text": Kind(SpeechToText, Speech2TextForConditionalGeneration, ("en", "de"), {}),
     "whisper": Kind(Whisper, WhisperForConditionalGeneration, ("de", "en"), WHISPER),
@@ -209,9 +206,8 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
     assert second.prefix_length == 2
     assert second.alignment is not None
     assert len(second.alignment) == 2 + second.num_new_tokens
-    assert (
-        0 <= ceil(40_480 / backbone.frame_samples) - second.num_frames <= 1
-    )  # a frame just begun may have none
+    # a frame just begun may have none
+    assert 0 <= ceil(40_480 / backbone.frame_samples) - second.num_frames <= 1
     assert second.alignment.isfinite().all()
 
 

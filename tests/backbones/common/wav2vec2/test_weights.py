@@ -56,9 +56,8 @@ def saved(folder: Path, kind: type, **changed: object) -> Path:
     model = kind(config(**(LARGE | changed)))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.normal_(
-                std=0.3
-            )  # zeros and ones of fresh norms and biases would hide a mix-up
+            # zeros and ones of fresh norms and biases would hide a mix-up
+            parameter.normal_(std=0.3)
     model.save_pretrained(folder)
     return folder
 
