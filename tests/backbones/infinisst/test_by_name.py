@@ -3,7 +3,6 @@
 They are tiny and randomly initialised.
 """
 
-import importlib.util
 import json
 import math
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
+from tests.backbones.infinisst.plain import PlainDecoder
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.continuation import Answer
@@ -141,44 +141,6 @@ def frequencies(kind: str) -> Tensor:
     return torch.tensor(found, dtype=torch.float64)
 
 
-def plain_decoder(kind: str, backbone: InfiniSST) -> object:
-    """``plain.PlainDecoder`` with the kind's frequencies; for Qwen3, normed queries and keys."""
-    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    angles = frequencies(kind)
-
-    def turned(x: Tensor, position: int) -> Tensor:
-        half = x.shape[-1] // 2
-        pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(
-            torch.ones_like(angles), position * angles
-        )
-        return torch.cat([pairs.real, pairs.imag], dim=-1)
-
-    class Plain(module.PlainDecoder):
-        def _attend(
-            self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]
-        ) -> Tensor:
-            size = attention.head_dim
-            query, key, value = (
-                projection(x).view(-1, size)
-                for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
-            )
-            if kind == "qwen3":
-                query, key = attention.q_norm(query), attention.k_norm(key)
-            kept.append((key, value))
-            shared = query.shape[0] // key.shape[0]
-            keys = torch.stack([turned(key, position) for position, (key, _) in enumerate(kept)])
-            query = turned(query, len(kept) - 1)
-            heads = []
-            for head in range(query.shape[0]):
-                weights = (keys[:, head // shared] @ query[head] / size**0.5).softmax(-1)
-                heads.append(weights @ torch.stack([value[head // shared] for _, value in kept]))
-            return attention.o_proj(torch.cat(heads))
-
-    return Plain(backbone.decoder, INSTRUCTION)
-
-
 def ids(count: int, seed: int) -> list[int]:
     return torch.randint(12, 264, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
@@ -192,7 +154,7 @@ def test_the_window_equals_the_plain_computation(
     backbone = by_name(kind, hub, speech, "backbone.dtype=float64")
     embed, plain, pending = (
         backbone.decoder.get_input_embeddings(),
-        plain_decoder(kind, backbone),
+        PlainDecoder(backbone.decoder, INSTRUCTION, frequencies(kind)),
         [],
     )
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))

@@ -173,6 +173,7 @@ CASES: dict[str, dict[str, tuple[Damage, str]]] = {
             line(f"{TXT}.yaml", 6, "- {offset: 1,"),
             "yaml, line [67], is not YAML",
         ),
+        "an offset that is a list": (times(2, [2], 1), r"yaml, line 2: .*offset \[2\]"),
         "an empty list": (content(f"{TXT}.yaml", "[]\n"), "yaml is not a list of segments"),
         "a mapping": (content(f"{TXT}.yaml", "a: 1\n"), "yaml is not a list of segments"),
         "a recording that is missing": (
@@ -182,6 +183,10 @@ CASES: dict[str, dict[str, tuple[Damage, str]]] = {
         "a translation too few": (
             line(f"{TXT}.de", 6, None),
             "has 6 segments but .*de has 5 lines; number 6",
+        ),
+        "a translation too many": (
+            line(f"{TXT}.de", 0, "Mehr."),
+            "has 6 segments but .*de has 7 lines; number 7",
         ),
         "a transcript too many": (
             line(f"{TXT}.en", 0, "More."),
