@@ -17,10 +17,8 @@ from zoo.machine import launch
     [
         ({}, True),
         ({"RANK": "0", "LOCAL_RANK": "0"}, True),
-        (
-            {"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"},
-            False,
-        ),  # torchrun, first process of the second node
+        # torchrun, first process of the second node
+        ({"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),
         ({"LOCAL_RANK": "1"}, False),
         ({"LOCAL_RANK": "0", "NODE_RANK": "1"}, False),
         ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, False),

@@ -78,12 +78,8 @@ class _Version:
 
 @pytest.mark.parametrize(
     ("valid", "deleted"),
-    [
-        ({"b", "c"}, ["a"]),
-        ({"a", "b", "c"}, []),
-        ({"new"}, []),
-        (set(), []),
-    ],  # what did not arrive replaces nothing
+    # what did not arrive replaces nothing
+    [({"b", "c"}, ["a"]), ({"a", "b", "c"}, []), ({"new"}, []), (set(), [])],
 )
 def test_only_stale_versions_go(valid: set[str], deleted: list[str]) -> None:
     versions = [_Version("a"), _Version("b"), _Version("c")]

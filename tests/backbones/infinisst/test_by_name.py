@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
 from tests.backbones.infinisst.plain import PlainDecoder
+from tests.fixtures.shapes import text_shape
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.continuation import Answer
@@ -29,19 +30,7 @@ from zoo.training.job import needs_tokenizer
 from zoo.training.precision import widen
 from zoo.types import Instance
 
-SMALL = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-}
-SMALL |= {
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "vocab_size": 320,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+SMALL = text_shape(vocab_size=320, bos_token_id=1, eos_token_id=2)
 LLAMA3 = {
     "factor": 8.0,
     "low_freq_factor": 1.0,

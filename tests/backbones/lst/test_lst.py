@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.streams import new_system
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.continuation import Context
@@ -17,12 +18,10 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.lst import lst
 from zoo.backbones.lst.lst import LST
 from zoo.errors import ZooError
-from zoo.history.keep_all import KeepAll
 from zoo.policies.edatt import EDAtt
 from zoo.policies.read_all import ReadAll
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
-from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Cut, Request
 
 Make = Callable[..., LST]
@@ -214,16 +213,7 @@ def test_one_chunk_of_everything_is_the_offline_answer(
     make: Make, live: Live, noise: Callable[..., Tensor]
 ) -> None:
     backbone = make()
-    system = StreamingSystem(
-        name="lst",
-        backbone=backbone,
-        policy=ReadAll(),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=3.0,
-    )
-    system._loaded = True
+    system = new_system(backbone, ReadAll(), chunk_seconds=3.0, loaded=True)
     audio = noise(2.3)
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]

@@ -22,7 +22,7 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
-from tests.fixtures.streams import white_noise
+from tests.fixtures.streams import new_system, white_noise
 from zoo.backbones.base import is_restored
 from zoo.backbones.canary import Canary
 from zoo.backbones.common.alignment import AlignmentConfig
@@ -87,17 +87,15 @@ def load(kind: str, folder: Path, **options: Any) -> EncoderDecoder:
 
 
 def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSystem:
-    streaming_system = StreamingSystem(
-        name="tiny",
-        backbone=backbone,
-        policy=AlignAtt(frames=2),
-        history=RecentWords(words=3),
+    return new_system(
+        backbone,
+        AlignAtt(frames=2),
+        RecentWords(words=3),
+        chunk_seconds=0.64,
         source_language=direction[0],
         target_language=direction[1],
-        chunk_seconds=0.64,
+        loaded=True,
     )
-    streaming_system._loaded = True
-    return streaming_system
 
 
 def session_with_audio(
