@@ -232,9 +232,10 @@ def test_an_adapter_in_a_subfolder_has_a_rank_and_nothing_else(tmp_path: Path) -
 def test_models_are_loaded_in_one_place() -> None:
     root = Path(zoo.__file__).parent
     for path in root.rglob("*.py"):
-        if path.relative_to(root) in LOADING:
+        text = path.read_text(encoding="utf-8")
+        if path.relative_to(root) in LOADING or "from_pretrained" not in text:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(text)):
             called = node.func if isinstance(node, ast.Call) else None
             name = getattr(called, "attr", getattr(called, "id", ""))
             assert not name.startswith("from_pretrained") or isinstance(called, ast.Name), (
