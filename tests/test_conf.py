@@ -75,49 +75,20 @@ KINDS: dict[str, tuple[type, ...]] = {
     "word_times": (WordTimer,),
     "word_alignment": (GivenAlignment, WordAligner),
 }
+
+
+def command_of(experiment: str) -> str:
+    """The command of an experiment: to train, it sets a training or extends one that does."""
+    node = yaml.safe_load((CONF / "experiment" / f"{experiment}.yaml").read_text())
+    defaults = node.get("defaults", [])
+    if "training" in node or any("training" in str(default) for default in defaults):
+        return "train"
+    extended = [name for name in defaults if isinstance(name, str) and name != "_self_"]
+    return command_of(extended[0]) if extended else "evaluate"
+
+
 EXPERIMENTS = {
-    "benchmark": "evaluate",
-    "demo": "evaluate",
-    "infinisst_minitalks": "train",
-    "infinisst_minitalks_shared_encoder": "train",
-    **{f"infinisst_paper_stage{stage}": "train" for stage in (1, 2)},
-    "lst_minitalks": "train",
-    **{f"{name}_finetune": "train" for name in ("infinisst", "lst", "streamuni")},
-    "offline_minitalks": "train",
-    "cascade_minitalks": "train",
-    "aligner_minitalks": "train",
-    "recogniser_minitalks": "train",
-    "simulu_minitalks": "train",
-    "teacher_forcing": "train",
-    **{f"simulu_{name}": "evaluate" for name in ("cascades", "options", "word_histories")},
-    **{
-        f"streamuni_{name}": "train"
-        for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
-    },
-    **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
-    **{f"streamuni_paper{size}": "train" for size in ("", "_minitalks")},
-    **{
-        f"streamuni_{name}": "evaluate"
-        for name in (
-            "baselines",
-            "direct",
-            "mixtures",
-            "recipes",
-            "released",
-            "simulst",
-            "speech_llms",
-            "truncation",
-        )
-    },
-    "infinisst_main": "evaluate",
-    **{
-        f"infinisst_ablation_{name}": "train"
-        for name in ("m1", "m2", "m4", "m12", "training_window", "utterances")
-    },
-    **{
-        f"infinisst_ablation_{name}": "evaluate"
-        for name in ("instruction", "multipliers", "segments", "training_windows", "windows")
-    },
+    path.stem: command_of(path.stem) for path in sorted((CONF / "experiment").glob("*.yaml"))
 }
 GUARDS = (  # values that also hold for backbones whose own differ
     *(
@@ -143,13 +114,8 @@ STRATEGIES = (
         for offload in ("", "_offload")
     ),
 )
-OPTIMIZERS = (  # tests/training/test_optimizer.py trains with them
-    "adam",
-    "adamw",
-    "adamw_streamuni",
-    "muon",
-    "sgd",
-)
+# tests/training/test_optimizer.py trains with them
+OPTIMIZERS = ("adam", "adamw", "adamw_streamuni", "muon", "sgd")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is no node of its own
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",

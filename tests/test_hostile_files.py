@@ -15,7 +15,7 @@ from zoo.errors import ZooError
 from zoo.metrics.comet import score
 from zoo.tracking.run import run_id_of
 from zoo.training.run import last_checkpoint
-from zoo.training.writing import read_file
+from zoo.training.writing import BackgroundWriter, read_file
 
 CHOICES = {  # overrides that read a folder, and the type that its config.json claims
     "system=alignatt backbone=whisper backbone.name": "whisper",
@@ -88,7 +88,8 @@ def resumed(path: Path) -> None:
 PICKLES: dict[str, Callable[[Path], object]] = {
     "FBK-fairseq": read_fairseq,
     "the authors' InfiniSST": read_released,
-    "a training": read_file,
+    "a training": lambda path: BackgroundWriter().load_checkpoint(path, weights_only=False),
+    "the weights of a training": read_file,
     "a training that resumes": resumed,
     "the run of a checkpoint": run_id_of,
 }

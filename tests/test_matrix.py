@@ -53,12 +53,8 @@ SERVED = "chat_server"  # another process computes: it has neither a dtype nor a
 UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
 FEWER_STAGES = {SERVED: {"decode"}, "recogniser_minitalks": {"features", "encoder"}}
-AT_REAL_SIZE = (
-    "infinisst",
-    "infinisst_llama8b",
-    "lst_llama8b",
-    "phi4_published",
-)  # of the same classes as smaller choices
+# of the same classes as smaller choices
+AT_REAL_SIZE = ("infinisst", "infinisst_llama8b", "lst_llama8b", "phi4_published")
 
 Triple = tuple[str, str, str]  # backbone, policy, history
 Sources = Callable[[int], list[Source]]

@@ -66,9 +66,8 @@ def test_words_of_other_languages_are_whole_too(
     system.configure_model()
     [whole] = rows(system, talks[:1], tmp_path / "talks", knob_values=[2])
     [single] = rows(system, talks[:1], tmp_path / "segments", knob_values=[2], view="segments")
-    assert (
-        whole.flags == ()
-    )  # on sentences, words after the end leave LAAL sooner with compute than without
+    # on sentences, words after the end leave LAAL sooner with compute than without
+    assert whole.flags == ()
     assert min(whole.scores["BLEU"] or 0, single.scores["BLEU"] or 0) > 75
     assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 

@@ -27,13 +27,8 @@ def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypot
         ("w.w.", 0, False, 99, 2),
         ("w.w.", 0, True, 99, 4),
         ("w...", 0, False, 3, 0),
-        (
-            "ww.w",
-            2,
-            False,
-            2,
-            1,
-        ),  # the prefix ends within a word, which the first new token completes
+        # the prefix ends within a word, which the first new token completes
+        ("ww.w", 2, False, 2, 1),
         ("ww.w", 2, True, 2, 2),
         ("ww", 2, True, 0, 0),
         ("w", 0, True, 0, 0),

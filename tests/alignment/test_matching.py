@@ -12,13 +12,7 @@ def points(linked: np.ndarray) -> list[tuple[int, int]]:
     return [tuple(point) for point in np.argwhere(linked).tolist()]
 
 
-SIMILARITY = np.array(
-    [
-        [0.9, 0.2, 0.8, 0.3],
-        [0.1, 0.5, 0.4, 0.6],
-        [0.7, 0.3, 0.6, 0.2],
-    ]
-)
+SIMILARITY = np.array([[0.9, 0.2, 0.8, 0.3], [0.1, 0.5, 0.4, 0.6], [0.7, 0.3, 0.6, 0.2]])
 
 
 def test_argmax_links_what_is_best_in_both_directions() -> None:

@@ -174,11 +174,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     ],
 )
 def test_another_encoder_or_extractor_is_refused(
-    file: str,
-    changes: dict[str, dict[str, float]],
-    message: str,
-    folders: Folders,
-    tmp_path: Path,
+    file: str, changes: dict[str, dict[str, float]], message: str, folders: Folders, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(folders("canary"), tmp_path / "copy"))
     settings = json.loads((folder / file).read_text())

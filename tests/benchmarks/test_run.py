@@ -93,7 +93,7 @@ def test_a_ratio_that_fell_is_listed_and_one_of_other_sizes_is_not_compared(
     recorded = json.loads(line)
     assert recorded["ratios"]["fast"]["step_speedup"] == 3.0
     assert set(recorded) == {
-        *("date", "commit", "changed", "small", "machine", "load", "ratios", "skipped"),
+        *("date", "commit", "changed", "small", "machine", "load", "ratios", "skipped")
     }
     assert "node" not in line and "host" not in line  # noqa: PT018
 

@@ -69,9 +69,8 @@ def test_their_release_cuts_an_eighth(rival: ModuleType) -> None:
 
 
 def test_their_release_takes_another_beam(rival: ModuleType) -> None:
-    steps = [
-        (torch.arange(2.0).view(2, 1, 1, 1) + 10 * step,) for step in range(3)
-    ]  # 10 x step + beam
+    # 10 x step + beam
+    steps = [(torch.arange(2.0).view(2, 1, 1, 1) + 10 * step,) for step in range(3)]
     answer = SimpleNamespace(cross_attentions=steps, beam_indices=torch.tensor([[0, 1, 0]]))
     rows = [
         processor(rival, bugs=bugs, cross_attention_layer=0)

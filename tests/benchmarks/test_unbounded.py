@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from tests.contract.scripted import Scripted, speak
+from tests.fixtures.streams import new_system
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
-from zoo.systems.base import StreamingSystem
 
 MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
 
@@ -65,15 +65,7 @@ def test_kept_audio_and_text_are_reported_by_halves(
     history: History, bounded: bool, script: ModuleType
 ) -> None:
     """Two minutes of repeated words; a session without reference segments."""
-    system = StreamingSystem(
-        name="scripted",
-        backbone=Scripted(),
-        policy=AlignAtt(frames=2),
-        history=history,
-        source_language="en",
-        target_language="de",
-        chunk_seconds=3.0,
-    )
+    system = new_system(Scripted(), AlignAtt(frames=2), history, chunk_seconds=3.0)
     length, recording = 2 * 60, speak(range(1, 41))
     chunks = script.looped(recording, length=length, chunk_samples=system.chunk_samples)
     streamed, instance = script.stream(system, chunks, length)

@@ -5,9 +5,9 @@ import torch
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, SourceWord, recognise, source
 from tests.contract.test_combinations import HISTORIES, POLICIES
+from tests.fixtures.streams import new_system
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
-from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Task
 
 FIRST = 0x4E10
@@ -69,14 +69,12 @@ class Characters(Scripted):
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_characters_are_written_whole_once_and_in_order(policy: str, history: str) -> None:
-    system = StreamingSystem(
-        name="characters",
-        backbone=Characters(),
-        policy=POLICIES[policy](),
-        history=HISTORIES[history](),
-        source_language="en",
-        target_language="zh",
+    system = new_system(
+        Characters(),
+        POLICIES[policy](),
+        HISTORIES[history](),
         chunk_seconds=3 * FRAME / SAMPLE_RATE,
+        target_language="zh",
     )
     for words in TALKS:
         [instance] = simulate(system, [source(words, system.chunk_samples)])

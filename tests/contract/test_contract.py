@@ -84,18 +84,11 @@ def frames(*counts: int) -> tuple[Seconds, ...]:
     return tuple(count * FRAME_SECONDS for count in counts)
 
 
-@pytest.mark.parametrize("words", TALKS.values(), ids=TALKS)
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_every_spoken_word_is_written_once_and_in_order(name: str, words: list[int]) -> None:
-    instance = run(SYSTEMS[name](), words)
-    assert instance.text == text_of(words)
-    assert all(before <= after for before, after in pairwise(instance.delays))
-    assert all(delay <= instance.source_length for delay in instance.delays)
-
-
 @pytest.mark.parametrize("batch_size", [2, 5, 20])
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_size: int) -> None:
+def test_a_ragged_batch_writes_every_word_once_as_each_stream_does_alone(
+    name: str, batch_size: int
+) -> None:
     system = SYSTEMS[name]()
     alone = [run(system, words) for words in TALKS.values()]
     sources = [source(words, system.chunk_samples, talk) for talk, words in TALKS.items()]
@@ -105,7 +98,10 @@ def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_si
     )
     assert max(system.backbone.batches) > 1
     assert [instance.talk for instance in together] == list(TALKS)
-    for single, batched in zip(alone, together, strict=True):
+    for words, single, batched in zip(TALKS.values(), alone, together, strict=True):
+        assert single.text == text_of(words)
+        assert all(before <= after for before, after in pairwise(single.delays))
+        assert all(delay <= single.source_length for delay in single.delays)
         assert (single.text, single.delays, single.chunk_indices) == (
             batched.text,
             batched.delays,
@@ -185,9 +181,8 @@ def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
     ]:  # 24 frames: words 1 to 6, of which 5 are written
         system.step([session], [SpeechChunk(chunk)])
     assert session.prefix_ids.tolist() == [8, 9, 10, 11]  # words 4 and 5
-    assert (
-        session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
-    )  # the last frame of word 4, where it is aligned
+    # the last frame of word 4, where it is aligned
+    assert session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
     assert session.received_samples == 24 * FRAME
 
 

@@ -173,13 +173,8 @@ def test_a_prefix_has_the_words_that_ended_and_the_full_translation_of_begun_sen
             assert all(
                 a == b.text for a, b in zip(example.transcript.split()[:-1], words, strict=False)
             )
-    assert lengths == {
-        0,
-        1,
-        2,
-        3,
-        4,
-    }  # 0: silence or an incomplete word; 4: with a word of the next sentence
+    # 0: silence or an incomplete word; 4: with a word of the next sentence
+    assert lengths == {0, 1, 2, 3, 4}
 
 
 def test_a_partial_reference_covers_the_audio_received_so_far() -> None:
@@ -187,9 +182,8 @@ def test_a_partial_reference_covers_the_audio_received_so_far() -> None:
     for example in draw_examples(steps=300, **{**PREFIXES, "mixture": {"partial": 1.0}}):
         for s in begun_segments(example):
             num_words = sum(word.end <= example.end + 1e-6 for word in s.words)
-            allowed = s.targets["de"].words[
-                : 3 if num_words == 3 else 1
-            ]  # the second word waits for the last one
+            # the second word waits for the last one
+            allowed = s.targets["de"].words[: 3 if num_words == 3 else 1]
             assert all(word in example.translation.split() for word in allowed)
             assert len(
                 [word for word in example.translation.split() if word[0] == s.source[0]]

@@ -75,9 +75,7 @@ def drawn(talks: Sequence[Talk], limits: Limits, *, steps: int) -> list[list[Spe
     return found
 
 
-def audio_shares(
-    steps: Sequence[Sequence[SpeechChainOfThought]],
-) -> dict[tuple[str, str], float]:
+def audio_shares(steps: Sequence[Sequence[SpeechChainOfThought]]) -> dict[tuple[str, str], float]:
     """The share of the audio of each target language and kind."""
     seconds: Counter[tuple[str, str]] = Counter()
     for one in (one for step in steps for one in step):

@@ -110,9 +110,5 @@ def test_a_sentence_keeps_the_words_that_its_alignment_counts() -> None:
     target = Target("A B C", ("A", "B", "C"), ((0,), (1,), (2,)))
     segment = Segment(1.0, 1.0, "a b c", words, {"de": target})
     (one,) = sentences([Talk("t", Path("t.wav"), 30.0, "en", (segment,))])
-    assert one.segments[0].words == (
-        Word("a", 0.0, 0.1),
-        Word("b", 0.2, 0.9),
-        Word("c", 1.0, 1.0),
-    )
+    assert one.segments[0].words == (Word("a", 0.0, 0.1), Word("b", 0.2, 0.9), Word("c", 1.0, 1.0))
     assert emission_times(one.segments[0], "de") == [("A", 0.1), ("B", 0.9), ("C", 1.0)]

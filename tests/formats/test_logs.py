@@ -46,6 +46,21 @@ def changed(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in {**RECORD, **values}.items() if value is not ...}
 
 
+def chunk(
+    second: float, tokens: list[str], deleted: list[str] | None = None, client: int = 9
+) -> dict[str, Any]:
+    return {
+        "id": client,
+        "total_audio_processed": second,
+        "computation_time": 0.5,
+        "generated_tokens": tokens,
+        "deleted_tokens": deleted or [],
+    }
+
+
+HEAD = {"id": 9, "metadata": {"wav_name": "x/talk.one.wav"}}
+
+
 def test_simuleval_line(tmp_path: Path) -> None:
     (stream,) = read_log(log(tmp_path, RECORD), language=DE)
     assert stream == Instance(
@@ -109,38 +124,74 @@ def test_empty_prediction(tmp_path: Path) -> None:
     assert stream.units == ()
 
 
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        ([changed(delays=[1.0])], r"'2022.acl-long.110' has 2 words but 1 delays"),
-        ([changed(elapsed=[1.0])], "2 delays but 1 elapsed"),
-        ([changed(source_length=...)], "no 'source_length'"),
-        ([changed(delays=...)], "no 'delays'"),
-        ([changed(delays=["x", "y"])], "not a list of numbers"),
-        ([changed(prediction=None)], "not text"),
-        ([RECORD, RECORD], "index 0 twice"),
-        ([changed(intervals=[[0, 1]])], "speech output"),
-        ([[1, 2]], "line 1, is not a JSON object"),
-        ([], "is empty"),
-    ],
-)
-def test_errors_name_their_cause(tmp_path: Path, records: list[Any], message: str) -> None:
+def event(**values: Any) -> list[Any]:
+    """The record with one event."""
+    events = [{"kind": "cut", "at": 0.0, "chunk": 0, **values}]
+    return [changed(events=events, chunks=[[3000, 1]], chunk_of=[0, 0])]
+
+
+NO_LOG = "line 1, is not a log in the format 'simuleval'"
+NO_NUMBER = "line 2: talk 'talk.one' has .* at least 0 and finite"
+REFUSED: list[tuple[Any, list[Any] | str | bytes, str]] = [  # format, records or content, sentence
+    ("simuleval", [changed(delays=[1.0])], r"'2022.acl-long.110' has 2 words but 1 delays"),
+    ("simuleval", [changed(elapsed=[1.0])], "2 delays but 1 elapsed"),
+    ("simuleval", [changed(source_length=...)], "no 'source_length'"),
+    ("simuleval", [changed(delays=...)], "no 'delays'"),
+    ("simuleval", [changed(delays=["x", "y"])], "not a list of numbers"),
+    ("simuleval", [changed(prediction=None)], "not text"),
+    ("simuleval", [changed(source_length="long")], NO_LOG),
+    ("simuleval", [changed(index="first")], NO_LOG),
+    ("simuleval", [changed(chunks=[1], chunk_of=[0, 0])], NO_LOG),
+    ("simuleval", [changed(chunks=[[1000, 1]], chunk_of=[1, 1])], "line 1: talk .* chunks that it"),
+    ("simuleval", [RECORD, RECORD], "index 0 twice"),
+    ("simuleval", [changed(intervals=[[0, 1]])], "speech output"),
+    ("simuleval", [[1, 2]], "line 1, is not a JSON object"),
+    ("simuleval", [], "is empty"),
+    ("simuleval", event(chunk=1), "has events of chunks that it lacks"),
+    ("simuleval", event(chunk=-1), "has events of chunks that it lacks"),
+    ("simuleval", event(kind="gone"), "has an event 'gone'"),
+    ("simuleval", event(tokens="1"), "are no counts"),
+    ("simuleval", event(text=1), "has 1 where a text must be"),
+    ("simuleval", event(colour=1), NO_LOG),
+    ("simuleval", '{"index": 0\n', "line 1, is not JSON"),
+    ("simuleval", b"\xff\xfe\x00", "not a text file"),
+    ("simuleval", '{"delays": [NaN]}\n', "line 1, is not JSON: NaN is no number"),
+    ("simuleval", '{"delays": [-Infinity]}\n', "line 1, is not JSON: -Infinity is no number"),
+    ("simuleval", "[" * 100_000 + "]" * 100_000 + "\n", "line 1, is nested too deeply"),
+    ("simuleval", "9" * 5000 + "\n", "line 1, is not JSON"),
+    ("csv", [RECORD], "simuleval, omnisteval, simulstream"),
+    ("omnisteval", [RECORD], r"segment 0-0 has no 'emission_cu'; is this an OmniSTEval"),
+    ("simulstream", [RECORD], "has no line with metadata; is this a simulstream log"),
+    ("simulstream", [{"id": 0, "metadata": {}}], "is not a log in the format 'simulstream'"),
+    ("simulstream", [HEAD, chunk(2.0, ["a"]), HEAD], "'talk.one' twice"),
+    ("simulstream", [HEAD, {**HEAD, "id": 10}], "'talk.one' twice"),
+    ("simulstream", [HEAD, chunk(4.0, ["a"]), chunk(2.0, ["b"])], "goes back in time"),
+    ("simulstream", [HEAD, chunk(4.0, ["a"]), chunk(5.0, [], ["b"])], "deletes tokens at 5 s"),
+    ("simulstream", [chunk(4.0, ["a"])], "client 9 before its metadata"),
+    *(
+        ("simulstream", [HEAD, {**chunk(1.0, ["eins"]), key: value}], NO_NUMBER)
+        for key in ("total_audio_processed", "computation_time")
+        for value in (-1.0, 1e400)
+    ),
+]
+
+
+@pytest.mark.parametrize(("format", "content", "message"), REFUSED)
+def test_errors_name_their_cause(
+    tmp_path: Path, format: Any, content: list[Any] | str | bytes, message: str
+) -> None:
+    path = log(tmp_path, *(content if isinstance(content, list) else []))
+    if isinstance(content, list):
+        path.write_text(path.read_text().replace("Infinity", "1e400"))
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(ZooError, match=message):
-        read_log(log(tmp_path, *records), language=DE)
+        read_log(path, language=DE, format=format)
 
 
-def test_other_files_are_no_log(tmp_path: Path) -> None:
+def test_a_missing_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="There is no file"):
         read_log(tmp_path / "none.log", language=DE)
-    path = tmp_path / "x.log"
-    path.write_text('{"index": 0\n', encoding="utf-8")
-    with pytest.raises(ZooError, match="line 1, is not JSON"):
-        read_log(path, language=DE)
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ZooError, match="not a text file"):
-        read_log(path, language=DE)
-    with pytest.raises(ZooError, match="simuleval, omnisteval, simulstream"):
-        read_log(path, language=DE, format="csv")  # type: ignore[arg-type]
 
 
 def simulation(**values: Any) -> Instance:
@@ -208,23 +259,6 @@ def test_events_are_compact_and_a_log_without_them_has_none(tmp_path: Path) -> N
     assert "events" not in json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("event", "message"),
-    [
-        ({"kind": "cut", "at": 0.0, "chunk": 1}, "has events of chunks that it lacks"),
-        ({"kind": "cut", "at": 0.0, "chunk": -1}, "has events of chunks that it lacks"),
-        ({"kind": "gone", "at": 0.0, "chunk": 0}, "has an event 'gone'"),
-        ({"kind": "cut", "at": 0.0, "chunk": 0, "tokens": "1"}, "are no counts"),
-        ({"kind": "cut", "at": 0.0, "chunk": 0, "text": 1}, "has 1 where a text must be"),
-        ({"kind": "cut", "at": 0.0, "colour": 1}, "is not a log in the format 'simuleval'"),
-    ],
-)
-def test_damaged_events_are_refused(tmp_path: Path, event: Any, message: str) -> None:
-    record = changed(events=[event], chunks=[[3000, 1]], chunk_of=[0, 0])
-    with pytest.raises(ZooError, match=message):
-        read_log(log(tmp_path, record), language=DE)
-
-
 def test_omnisteval_segments(tmp_path: Path) -> None:
     record = {
         "index": 5,
@@ -244,21 +278,6 @@ def test_omnisteval_segments(tmp_path: Path) -> None:
         log(tmp_path, {**record, "prediction": ""}), language=DE, format="omnisteval"
     )
     assert empty.units == ()
-
-
-def chunk(
-    second: float, tokens: list[str], deleted: list[str] | None = None, client: int = 9
-) -> dict[str, Any]:
-    return {
-        "id": client,
-        "total_audio_processed": second,
-        "computation_time": 0.5,
-        "generated_tokens": tokens,
-        "deleted_tokens": deleted or [],
-    }
-
-
-HEAD = {"id": 9, "metadata": {"wav_name": "x/talk.one.wav"}}
 
 
 def test_simulstream_retranslation(tmp_path: Path) -> None:
@@ -289,50 +308,6 @@ def test_simulstream_counts_spaces_between_characters(tmp_path: Path) -> None:
         log(tmp_path, HEAD, chunk(2.0, ["你", " ", "A"])), language=ZH, format="simulstream"
     )
     assert stream.units == ("你", " ", "A")
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ([HEAD, chunk(2.0, ["a"]), HEAD], "'talk.one' twice"),
-        ([HEAD, {**HEAD, "id": 10}], "'talk.one' twice"),
-        ([HEAD, chunk(4.0, ["a"]), chunk(2.0, ["b"])], "goes back in time"),
-        ([HEAD, chunk(4.0, ["a"]), chunk(5.0, [], ["b"])], "deletes tokens at 5 s"),
-        ([chunk(4.0, ["a"])], "client 9 before its metadata"),
-    ],
-)
-def test_broken_simulstream_logs_are_refused(
-    tmp_path: Path, lines: list[Any], message: str
-) -> None:
-    with pytest.raises(ZooError, match=message):
-        read_log(log(tmp_path, *lines), language=DE, format="simulstream")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("omnisteval", r"segment 0-0 has no 'emission_cu'; is this an OmniSTEval"),
-        ("simulstream", "has no line with metadata; is this a simulstream log"),
-    ],
-)
-def test_a_log_of_another_format(tmp_path: Path, given: Any, message: str) -> None:
-    with pytest.raises(ZooError, match=message):
-        read_log(log(tmp_path, RECORD), language=DE, format=given)
-
-
-def test_values_outside_their_range_are_refused(tmp_path: Path) -> None:
-    one_chunk = changed(chunks=[[1000, 1]], chunk_of=[1] * len(RECORD["delays"]))
-    for record in (
-        changed(source_length="long"),
-        changed(index="first"),
-        changed(chunks=[1], chunk_of=[0, 0]),
-    ):
-        with pytest.raises(ZooError, match="line 1, is not a log in the format 'simuleval'"):
-            read_log(log(tmp_path, record), language=DE)
-    with pytest.raises(ZooError, match=r"line 1: talk .* has units of chunks that it lacks"):
-        read_log(log(tmp_path, one_chunk), language=DE)
-    with pytest.raises(ZooError, match="is not a log in the format 'simulstream'"):
-        read_log(log(tmp_path, {"id": 0, "metadata": {}}), language=DE, format="simulstream")
 
 
 @pytest.mark.parametrize(
@@ -369,36 +344,10 @@ def test_impossible_streams_are_refused(
     assert "line 2" in text or "format" in text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"delays": [NaN]}', "line 1, is not JSON: NaN is no number"),
-        ('{"delays": [-Infinity]}', "line 1, is not JSON: -Infinity is no number"),
-        ("[" * 100_000 + "]" * 100_000, "line 1, is nested too deeply"),
-        ("9" * 5000, "line 1, is not JSON"),
-    ],
-)
-def test_what_is_no_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "instances.log"
-    path.write_text(text + "\n")
-    with pytest.raises(ZooError, match=message):
-        read_log(path, language=DE)
-
-
 def test_a_mark_of_the_byte_order_is_no_text(tmp_path: Path) -> None:
     path = log(tmp_path, RECORD)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(read_log(path, language=DE)) == 1
-
-
-@pytest.mark.parametrize("key", ["total_audio_processed", "computation_time"])
-@pytest.mark.parametrize("value", [-1.0, 1e400])
-def test_impossible_chunks_are_refused(tmp_path: Path, key: str, value: float) -> None:
-    metadata = {"id": 9, "metadata": {"wav_name": "a.wav"}}
-    path = log(tmp_path, metadata, {**chunk(1.0, ["eins"]), key: value})
-    path.write_text(path.read_text().replace("Infinity", "1e400"))
-    with pytest.raises(ZooError, match=r"line 2: talk 'a' has .* at least 0 and finite"):
-        read_log(path, language=DE, format="simulstream")
 
 
 def retranslated(chunks: int, marked: bool) -> list[dict[str, Any]]:

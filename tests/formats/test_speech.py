@@ -83,9 +83,8 @@ def test_the_files_are_on_the_time_line_of_the_source(
     sides, rate = soundfile.read(tmp_path / mix_file(talk.name), dtype="float32")
     assert (rate, sides.shape) == (SAMPLE_RATE, (2 * SAMPLE_RATE + 1600, 2))
     assert torch.equal(torch.from_numpy(sides[:, 1]), target)
-    assert set(sides[: 2 * SAMPLE_RATE, 0]) == {
-        0.25
-    }  # the talk is the second and third second of its file
+    # the talk is the second and third second of its file
+    assert set(sides[: 2 * SAMPLE_RATE, 0]) == {0.25}
     assert set(sides[2 * SAMPLE_RATE :, 0]) == {0.0}
 
 
@@ -134,9 +133,8 @@ def test_missing_or_short_speech_files_are_an_error(
 def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     silent = replace(instance, speech=())
     write_stream(tmp_path, silent, talk)
-    assert [
-        path.name for path in tmp_path.iterdir() if path.is_dir()
-    ] == []  # no talk has target speech
+    # no talk has target speech
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
     other = replace(silent, index=1, talk="x")
     write_speech(tmp_path, [instance, other], [replace(talk, audio=None), replace(talk, name="x")])
     names = sorted(path.name for path in (tmp_path / "speech").iterdir())

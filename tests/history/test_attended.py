@@ -19,32 +19,16 @@ FRAME_SECONDS = FRAME / SAMPLE_RATE
 @pytest.mark.parametrize(
     ("tokens", "attended", "num_written", "cut"),
     [
-        (
-            "w.ww",
-            [3, 4, 8, 9],
-            4,
-            Cut(tokens=2, frames=8),
-        ),  # the first word goes, audio to the next one's frame
-        (
-            "w.ww",
-            [3, 4, 9, 8],
-            4,
-            Cut(tokens=2, frames=8),
-        ),  # ... to the earliest frame of those kept
+        # the first word goes, audio to the next one's frame
+        ("w.ww", [3, 4, 8, 9], 4, Cut(tokens=2, frames=8)),
+        # ... to the earliest frame of those kept
+        ("w.ww", [3, 4, 9, 8], 4, Cut(tokens=2, frames=8)),
         ("w.w.", [3, 4, 8, 9], 4, Cut()),  # two words are kept: nothing goes, though audio could
-        (
-            "www.w",
-            [1, 4, 6, 2, 0],
-            4,
-            Cut(tokens=1, frames=2),
-        ),  # the last token is not written: its frame is no matter
+        # the last token is not written: its frame is no matter
+        ("www.w", [1, 4, 6, 2, 0], 4, Cut(tokens=1, frames=2)),
         ("wwww", [5, 6, 0, 0], 4, Cut(tokens=2, frames=0)),  # text may go where no audio can
-        (
-            ".www",
-            [0, 1, 5, 6],
-            4,
-            Cut(tokens=2, frames=5),
-        ),  # the prefix begins within a word, dropped by an old cut
+        # the prefix begins within a word, dropped by an old cut
+        (".www", [0, 1, 5, 6], 4, Cut(tokens=2, frames=5)),
         (".ww", [0, 3, 4], 3, Cut(tokens=1, frames=3)),  # what is left of that word goes too
         ("w", [7], 1, Cut()),  # one row
         ("w", [7], 0, Cut()),  # nothing written yet
@@ -64,9 +48,8 @@ def test_recent_words_cuts_text_then_the_audio_that_no_kept_word_attends_to(
 
 def test_characters_count_as_words_where_there_are_no_spaces() -> None:
     stream = session(20, prefix=6)
-    characters = answered(
-        "ww..ww", [1, 2, 3, 3, 8, 9]
-    )  # the second one has three bytes, a token each
+    # the second one has three bytes, a token each
+    characters = answered("ww..ww", [1, 2, 3, 3, 8, 9])
     assert RecentWords(words=3).trim(stream, characters) == Cut(tokens=1, frames=2)
     assert RecentWords(words=2).trim(stream, characters) == Cut(tokens=4, frames=8)
 
@@ -77,13 +60,8 @@ def test_characters_count_as_words_where_there_are_no_spaces() -> None:
         ("ww?ww", [1, 2, 3, 6, 8], 5, Cut(tokens=3, frames=6), Cut(tokens=3, frames=6)),
         ("ww?", [1, 2, 3], 3, Cut(tokens=3, frames=4), Cut()),  # the text ends in punctuation
         ("w?ww?", [1, 2, 5, 8, 9], 5, Cut(tokens=5, frames=10), Cut(tokens=2, frames=5)),
-        (
-            "?ww",
-            [1, 4, 6],
-            3,
-            Cut(tokens=1, frames=4),
-            Cut(tokens=1, frames=4),
-        ),  # punctuation comes first
+        # punctuation comes first
+        ("?ww", [1, 4, 6], 3, Cut(tokens=1, frames=4), Cut(tokens=1, frames=4)),
         ("?", [5], 1, Cut(tokens=1, frames=6), Cut()),  # ... and last
         ("w?w!w", [1, 2, 3, 5, 6], 5, Cut(tokens=4, frames=6), Cut(tokens=4, frames=6)),
         ("www", [1, 2, 3], 3, Cut(), Cut()),  # no punctuation
@@ -104,12 +82,8 @@ def test_punctuation_cuts_text_at_the_end_of_a_sentence(
 @pytest.mark.parametrize(
     ("tokens", "attended", "kept", "hypothesis"),
     [
-        (
-            "w?ww",
-            [3, 4, 9, 12],
-            5,
-            9,
-        ),  # nothing is kept: only what was translated goes, or up to what waits
+        # nothing is kept: only what was translated goes, or up to what waits
+        ("w?ww", [3, 4, 9, 12], 5, 9),
         ("w?ww", [3, 8, 6, 12], 6, 6),  # what waits attends to audio that was translated
         ("w?", [3, 4], 5, 5),  # nothing waits
         ("w?", [9, 4], 10, 10),  # the last frame that any of it attended to
@@ -140,9 +114,8 @@ def test_audio_may_be_cut_at_every_step() -> None:
     assert RecentWords(words=2, cut="always").trim(stream, answer) == Cut(frames=5)
     assert Punctuation(cut="always").trim(stream, answer) == Cut(frames=5)
     assert RecentWords(words=1, cut="always").trim(stream, answer) == Cut(tokens=1, frames=5)
-    assert (
-        RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()
-    )  # nothing written: nothing to go by
+    # nothing written: nothing to go by
+    assert RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()
 
 
 @pytest.mark.parametrize(
@@ -230,3 +203,13 @@ def test_a_backbone_without_sentence_ends_raises() -> None:
 def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ZooError, match=message):
         make()
+
+
+def test_a_history_that_may_keep_no_text_or_has_the_rows_of_a_hypothesis_reads_unwritten_text() -> (
+    None
+):
+    rows = {"rows": "hypothesis"}
+    assert not RecentWords(words=2).reads_unwritten
+    assert RecentWords(words=2, **rows).reads_unwritten  # type: ignore[arg-type]
+    assert not Punctuation().reads_unwritten
+    assert Punctuation(keep="after").reads_unwritten

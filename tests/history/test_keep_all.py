@@ -2,10 +2,11 @@
 
 from tests.history.streams import answered, session
 from zoo.history.keep_all import KeepAll
+from zoo.types import Cut
 
 
 def test_keep_all_keeps_all() -> None:
     stream = session(1000, prefix=50)
     assert KeepAll().onset(stream) == 0
     assert KeepAll().boundary(stream) is None
-    assert not KeepAll().trim(stream, answered("w" * 50, [0] * 50))
+    assert KeepAll().trim(stream, answered("w" * 50, [0] * 50)) == Cut()

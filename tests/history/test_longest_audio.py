@@ -3,12 +3,14 @@
 import pytest
 
 from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
 from zoo.history.punctuation import Punctuation
 from zoo.history.recent_words import RecentWords
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
+from zoo.policies.wait_k import WaitK
 from zoo.types import SAMPLE_RATE, Samples, StreamOutline
 
 OUTLINE = StreamOutline(
@@ -19,14 +21,14 @@ OUTLINE = StreamOutline(
 @pytest.mark.parametrize(
     ("part", "longest"),
     [
-        (
-            RecentWords(words=1, max_seconds=0.1),
-            5 * 300 + 500,
-        ),  # whole frames within 1600 samples, a chunk
+        # whole frames within 1600 samples, and a chunk
+        (RecentWords(words=1, max_seconds=0.1), 5 * 300 + 500),
         (VoiceActivity(min_seconds=0.05, max_seconds=0.1), 6 * 300),  # rounded up to a frame
         (ReferenceSegments(), (9 - 4) * 300),  # the second, both ends rounded to frames
         (TranscriptWaitK(k=1, max_seconds=0.1), 1600 + 500),
         (TranscriptWaitK(k=1, truncate=False), 100_000),
+        (KeepAll(), 100_000),
+        (WaitK(k=1), 100_000),
     ],
 )
 def test_the_longest_audio_of_a_stream(part: History | Policy, longest: Samples) -> None:

@@ -63,10 +63,8 @@ def stream_of(
         ([0.9, 0.05, 0.9, 0.9, 0.9], None),  # a pause too early
         ([0.9, 0.9, 0.9, 0.05], 4),  # just long enough
         ([0.9, 0.9, 0.9, 0.9, 0.9], None),  # no pause yet
-        (
-            [0.9, 0.1, 0.9, 0.9, 0.3, 0.2, 0.8, 0.9],
-            6,
-        ),  # no pause: at the quietest window after the minimum
+        # no pause: at the quietest window after the minimum
+        ([0.9, 0.1, 0.9, 0.9, 0.3, 0.2, 0.8, 0.9], 6),
         ([0.1] * 5, None),  # the threshold itself is speech
     ],
 )
@@ -78,10 +76,11 @@ def test_segment_ends(chances: list[float], end: int | None) -> None:
 @pytest.mark.parametrize(("windows", "end"), [(1, 5), (2, 8), (2.5, 12), (3, 12), (4, None)])
 def test_a_pause_must_last(windows: float, end: int | None) -> None:
     history = activity(pause_seconds=windows * WINDOW / SAMPLE_RATE, max_seconds=1)
-    pauses = (
-        [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
-    )  # of one, two and three windows
+    # of one, two and three windows
+    pauses = [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
     assert history.boundary(stream_of(history, pauses)) == end
+    longer = activity(pause_seconds=(5 * WINDOW + 1) / SAMPLE_RATE)  # than five silent windows
+    assert longer.boundary(stream_of(longer, [0.0] * 5)) is None
 
 
 @pytest.mark.parametrize(
@@ -127,6 +126,8 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
         assert history.onset(stream) is None
         stream.forget(history.trim(stream, None))
         assert stream.audio.numel() < 4 * WINDOW
+        # The next window to be scored may begin a segment, which has two windows of padding.
+        assert stream.audio_start <= max(stream.history_state.scored - 2 * WINDOW, 0)
     assert len(stream.history_state.windows) <= 6
     loud = stream.received_samples
     stream.receive(SpeechChunk(torch.ones(1000)))
@@ -138,12 +139,11 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
 
 def test_a_segment_is_not_closed_within_the_audio_already_scored() -> None:
     history = activity()
-    stream = stream_of(history, [0.9] * 4 + [0.1, 0.9])
+    stream = stream_of(history, [0.9] * 4 + [0.1, 0.1])
     assert history.boundary(stream) is None
     stream.receive(SpeechChunk(torch.tensor([0.5, 0.9]).repeat_interleave(WINDOW)))
-    assert (
-        history.boundary(stream) == 7
-    )  # the fifth window was quieter, but words beyond it may be written
+    # the windows before were quieter, but words beyond them may be written
+    assert history.boundary(stream) == 7
 
 
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:

@@ -17,10 +17,8 @@ from zoo.machine import launch
     [
         ({}, True),
         ({"RANK": "0", "LOCAL_RANK": "0"}, True),
-        (
-            {"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"},
-            False,
-        ),  # torchrun, first process of the second node
+        # torchrun, first process of the second node
+        ({"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),
         ({"LOCAL_RANK": "1"}, False),
         ({"LOCAL_RANK": "0", "NODE_RANK": "1"}, False),
         ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, False),
@@ -51,9 +49,8 @@ def test_resolver_gives_a_new_folder_or_the_one_to_resume(tmp_path: Path) -> Non
     config = OmegaConf.create({"resume": None, "dir": "${run_folder:outputs/train,${resume}}"})
     assert config.dir == f"outputs/train/{launch.launch_name()}"
     config.resume = str(tmp_path)
-    assert (
-        config.dir == f"outputs/train/{launch.launch_name()}"
-    )  # not a run: refused later, not written into
+    # not a run: refused later, not written into
+    assert config.dir == f"outputs/train/{launch.launch_name()}"
     (tmp_path / "run.json").write_text("{}")
     assert config.dir == str(tmp_path)
 
@@ -68,9 +65,8 @@ def test_job_hands_its_folder_to_children_and_leaves_nothing(
     with launch.job(tmp_path, multirun=True, overrides=["seed=1", "~logger"]):
         assert sys.argv == ["train.py", "--config-name", "tiny", "seed=1", "~logger"]
         assert os.environ[launch.RUN_VARIABLE] == str(tmp_path)
-        os.environ.update(
-            LOCAL_RANK="0", WORLD_SIZE="2", MASTER_PORT="1", OMP_NUM_THREADS="1"
-        )  # as Lightning does
+        # as Lightning does
+        os.environ.update(LOCAL_RANK="0", WORLD_SIZE="2", MASTER_PORT="1", OMP_NUM_THREADS="1")
     assert sys.argv == ["train.py", "-m", "seed=0,1", "--config-name", "tiny", "~logger"]
     assert not {"LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", launch.RUN_VARIABLE} & set(os.environ)
     assert os.environ["OMP_NUM_THREADS"] == "3"

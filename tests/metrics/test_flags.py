@@ -75,10 +75,10 @@ def test_clocks_that_cannot_be() -> None:
 
 def test_scores_that_cannot_be() -> None:
     assert "below StreamLAAL" in flags([UNFLAGGED], scores(StreamLAAL=2.0, StreamLAAL_CA=1.0))[0]
-    assert (
-        flags([UNFLAGGED], scores(StreamLAAL=1.148, StreamLAAL_CA=1.142)) == []
-    )  # seen: a unit past the end left the mean
+    # seen: a unit past the end left the mean
+    assert flags([UNFLAGGED], scores(StreamLAAL=1.148, StreamLAAL_CA=1.142)) == []
     assert "negative" in flags([UNFLAGGED], scores(StreamLAAL=-0.5))[0]
+    assert flags([UNFLAGGED], scores(StreamLAAL=0.0)) == []
     assert "not defined" in flags([UNFLAGGED], scores(StreamLAAL=None))[0]
 
 

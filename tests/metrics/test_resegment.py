@@ -4,6 +4,7 @@ import logging
 import os
 import random
 
+import psutil
 import pytest
 
 from zoo.errors import ZooError
@@ -127,8 +128,9 @@ def test_no_segments() -> None:
 
 
 def test_the_aligner_leaves_logging_and_stderr_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    handlers = list(logging.root.handlers)
+    handlers, opened = list(logging.root.handlers), psutil.Process().num_fds()
     words("a b", ["a", "b"])
+    assert psutil.Process().num_fds() == opened
     assert logging.root.handlers == handlers
     os.write(2, b"printed later")
     assert capfd.readouterr() == ("", "printed later")

@@ -53,14 +53,12 @@ def test_every_label_has_its_own_prediction(
     batch = objective.batch([segment, segment])
     assert batch.words[0].tolist() == [0, 0, *[1] * 4, *[2] * 8, 0, 0]  # hello, world
     assert batch.phonemes[0].tolist() == [*[0] * 5, *[1] * 5, *[0] * 6]
-    backbone.hidden = torch.eye(frames).expand(
-        2, -1, -1
-    )  # frame t is unit t, so that a head is a table
+    # frame t is unit t, so that a head is a table
+    backbone.hidden = torch.eye(frames).expand(2, -1, -1)
     with torch.no_grad():
         head: Any = objective.heads["words"]
-        table = (
-            torch.nn.functional.one_hot(batch.words[0], 3).float() * 20
-        )  # (labels, classes) of the whole segment
+        # (labels, classes) of the whole segment
+        table = torch.nn.functional.one_hot(batch.words[0], 3).float() * 20
         head.weight.copy_(table.reshape(frames, -1).T)
         head.bias.zero_()
     losses = objective.losses(backbone, batch)

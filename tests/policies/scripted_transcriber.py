@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import torch
 
+from tests.fixtures.streams import new_system
 from zoo.backbones.base import Backbone
 from zoo.history.base import History
-from zoo.history.keep_all import KeepAll
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
@@ -115,14 +115,8 @@ def scripted_system(
     policy: Policy, scripts: dict[str, Script], history: History | None = None, source: str = "en"
 ) -> StreamingSystem:
     """Build a system with a :class:`Transcriber`."""
-    return StreamingSystem(
-        name="written",
-        backbone=Transcriber(scripts),
-        policy=policy,
-        history=history or KeepAll(),
-        source_language=source,
-        target_language="de",
-        chunk_seconds=CHUNK_SECONDS,
+    return new_system(
+        Transcriber(scripts), policy, history, chunk_seconds=CHUNK_SECONDS, source_language=source
     )
 
 

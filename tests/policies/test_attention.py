@@ -16,12 +16,8 @@ from zoo.types import Decision, Request
 @pytest.mark.parametrize(
     ("starts", "attended", "finished", "write"),
     [
-        (
-            "www",
-            [0, 3, 6],
-            True,
-            2,
-        ),  # the third token attends to one of the last two of eight frames
+        # the third token attends to one of the last two of eight frames
+        ("www", [0, 3, 6], True, 2),
         ("www", [0, 3, 5], True, 3),  # none does, and the sentence is closed
         ("www", [0, 3, 5], False, 2),  # none does, but the last word may go on
         ("ww.", [0, 3, 6], True, 1),  # the stop would split the second word
@@ -89,11 +85,8 @@ def test_characters_are_written_one_by_one_and_their_bytes_together() -> None:
 @pytest.mark.parametrize(
     ("starts", "attended", "write"),
     [
-        (
-            "w.ww",
-            [0, 1, 2, 3],
-            3,
-        ),  # nothing is unstable and the sentence is closed: the last word waits all the same
+        # nothing is unstable and the sentence is closed: the last word waits all the same
+        ("w.ww", [0, 1, 2, 3], 3),
         ("w.ww", [0, 1, 2, 7], 2),  # the stop stands behind a whole word
         ("w.w.", [0, 1, 2, 7], 2),  # ... or within one
         ("w...", [0, 1, 2, 3], 0),

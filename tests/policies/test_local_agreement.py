@@ -23,9 +23,8 @@ def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_the_hypo
     assert write(4, 6, prefix=2) == 1  # the last hypothesis, less what was written, was 4 5
     assert write(7, prefix=3) == 0
     assert write(7, prefix=3) == 0  # agreed, but the word may continue
-    assert (
-        write(7, prefix=3, finished=True) == 0
-    )  # ... and the previous hypothesis was not finished
+    # ... and the previous hypothesis was not finished
+    assert write(7, prefix=3, finished=True) == 0
     assert write(7, prefix=3, finished=True) == 1
     assert write(prefix=4) == 0
 
@@ -76,9 +75,8 @@ def test_local_agreement_goes_on_after_a_history_has_cut() -> None:
         0,
         2,
     ]
-    third = Hypothesis(
-        torch.tensor([5, 6]), ones[:3], prefix_length=1
-    )  # one of the two written tokens was forgotten
+    # one of the two written tokens was forgotten
+    third = Hypothesis(torch.tensor([5, 6]), ones[:3], prefix_length=1)
     assert decide(policy, third, session(), state)[1].write == 1
 
 

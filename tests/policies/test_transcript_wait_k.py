@@ -81,12 +81,8 @@ def test_words_absent_from_three_hypotheses_count_as_spoken_only_after_a_write()
     assert [*stream.run(4), stream.step(final=True)] == ["", "", "", "", "C"]
     stream = streamed(paper(k=1), lost)
     assert [*stream.run(4), stream.step(final=True)] == ["A", "", "", "B", "C"]
-    assert (
-        0,
-        1,
-        "a b",
-        None,
-    ) in stream.asked  # translated from their own transcript, and all four chunks are dropped
+    # translated from their own transcript, and all four chunks are dropped
+    assert (0, 1, "a b", None) in stream.asked
 
 
 def test_a_sentence_is_cut_one_chunk_back_and_the_tail_is_decoded_again() -> None:
@@ -259,10 +255,8 @@ def test_a_cut_by_the_history_discards_earlier_hypotheses_and_the_words_it_remov
     ]
     stream = streamed(paper(truncate=False), script, Trimming())
     assert stream.run(4) == ["", "A", "B", "C"]
-    assert stream.asked[-2:] == [
-        (1, 4, None, None),
-        (1, 4, "b c d", 1),
-    ]  # no earlier transcript is reused
+    # no earlier transcript is reused
+    assert stream.asked[-2:] == [(1, 4, None, None), (1, 4, "b c d", 1)]
     assert len(stream.session.policy_state.transcripts) == 1
 
 

@@ -60,19 +60,15 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
     state, stream = policy.open(), session()
     transcribe = Request(task=Task.TRANSCRIPTION)
     assert by_words(policy, state, stream, [transcript()]) == ([transcribe], 0)
-    assert by_words(policy, state, stream, [transcript("one", "tw")]) == (
-        [transcribe],
-        0,
-    )  # the last one may go on
+    # the last one may go on
+    assert by_words(policy, state, stream, [transcript("one", "tw")]) == ([transcribe], 0)
     three = transcript("one", "two", "th")
     requests, write = by_words(policy, state, stream, [three, hypothesis("w.w")])
     assert (len(requests), requests[0], write) == (2, transcribe, 2)
     assert requests[1].max_words == 1
     assert torch.equal(requests[1].transcript_ids, three.token_ids)
-    assert by_words(policy, state, stream, [transcript("one", "two", "three")]) == (
-        [transcribe],
-        0,
-    )  # no new word
+    # no new word
+    assert by_words(policy, state, stream, [transcript("one", "two", "three")]) == ([transcribe], 0)
     answers = [transcript("one", "two", "three", "four", "fi"), hypothesis("w.w.ww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert (requests[1].max_words, write) == (2, 3)
@@ -101,9 +97,8 @@ def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
     answers = [transcript("c", "d"), transcript("c", "d", "e"), hypothesis("wwww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
-    assert requests[0] == Request(
-        task=Task.TRANSCRIPTION, audio_end=3
-    )  # the rest of the last transcript
+    # the rest of the last transcript
+    assert requests[0] == Request(task=Task.TRANSCRIPTION, audio_end=3)
     assert (state.forgotten, state.words, write) == (2, 4, 1)
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
     stream.forget(Cut(frames=8))  # and a frame behind it: nothing is left to transcribe

@@ -112,12 +112,10 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
         ([0, 1, 0, 2, 0, 2], "last", ".....#"),
         ([0, 1, 0, 2, 0, 2], "first", ".#####"),
         ([0, 1, 0, 2, 0, 2], "keep_new", ".#.#.#"),
-        *[
-            ([0, 0, 0], discard, "...") for discard in ("count", "last", "first", "keep_new")
-        ],  # all of history
-        *[
-            ([1, 2, 1], discard, "###") for discard in ("count", "last", "first", "keep_new")
-        ],  # all new
+        # all of history
+        *[([0, 0, 0], discard, "...") for discard in ("count", "last", "first", "keep_new")],
+        # all new
+        *[([1, 2, 1], discard, "###") for discard in ("count", "last", "first", "keep_new")],
         *[([], discard, "") for discard in ("count", "last", "first", "keep_new")],
     ],
 )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.scripted import FRAME, OPENING, Scripted, speak
+from tests.fixtures.streams import new_system
 from zoo.backbones.base import Speaking, Units, UnitSpeech
 from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
@@ -17,7 +18,6 @@ from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.simulu import SimulU, fade, without_oldest
-from zoo.systems.base import StreamingSystem
 from zoo.types import Action, Hypothesis, Samples, SpeechChunk
 
 TALK = [3, 7, 51, 4, 9, 60]
@@ -138,10 +138,7 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
     simulu = voiced(Silent())
     assert [
         wave.numel() for wave in simulu.synthesize([request([5, 8], [4]), request([], [4])])
-    ] == [
-        0,
-        0,
-    ]
+    ] == [0, 0]
 
 
 def test_the_units_discarded_equal_the_papers_formula() -> None:
@@ -213,13 +210,10 @@ def stream(
     **options: Any,
 ) -> list[list[Action]]:
     """Actions per chunk and stream of a system with chunks of half a word."""
-    system = StreamingSystem(
-        name="simulu",
-        backbone=backbone or Speaker(),
-        policy=AlignAtt(frames=2),
-        history=RecentWords(words=2),
-        source_language="en",
-        target_language="de",
+    system = new_system(
+        backbone or Speaker(),
+        AlignAtt(frames=2),
+        RecentWords(words=2),
         chunk_seconds=FRAME / 8_000,
         synthesizer=synthesizer,
         **options,

@@ -5,6 +5,7 @@ from typing import ClassVar
 import pytest
 import torch
 
+from tests.fixtures.streams import new_system
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -12,7 +13,6 @@ from zoo.history.recent_words import RecentWords
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.synthesizers.simulu import SimulU
-from zoo.systems.base import StreamingSystem
 from zoo.types import Action, Capability, Decision, Request, SpeechChunk
 
 
@@ -36,15 +36,12 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
         search=SearchConfig(),
         alignment=AlignmentConfig(layer=1),
     )
-    system = StreamingSystem(
-        name="simulu",
-        backbone=backbone,
-        policy=TwoTokens(),
-        history=RecentWords(words=3),
-        source_language="en",
-        target_language="de",
+    system = new_system(
+        backbone,
+        TwoTokens(),
+        RecentWords(words=3),
         chunk_seconds=1.0,
-        synthesizer=SimulU(**options),  # type: ignore[arg-type]
+        synthesizer=SimulU(**options),
     )
     system.configure_model()
     t2u = backbone.speaker.t2u

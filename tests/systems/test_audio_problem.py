@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.scripted import Scripted
+from tests.fixtures.streams import new_system
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
@@ -14,7 +15,6 @@ from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.base import Policy
 from zoo.policies.read_all import ReadAll
 from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Capability
 
@@ -37,15 +37,7 @@ def problem(
     **options: Any,
 ) -> str | None:
     """The problem of one talk."""
-    system = StreamingSystem(
-        name="short",
-        backbone=Short(),
-        policy=policy or ReadAll(),
-        history=history,
-        source_language="en",
-        target_language="de",
-        chunk_seconds=chunk,
-    )
+    system = new_system(Short(), policy or ReadAll(), history, chunk_seconds=chunk, name="short")
     parts = tuple(Segment(begin, end - begin, "") for begin, end in segments)
     return system.audio_problem([Talk("talk", None, seconds, "en", parts)], **options)
 

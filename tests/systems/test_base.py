@@ -222,9 +222,8 @@ def test_reading_neither_begins_a_text_nor_loses_its_context() -> None:
             yield Request(task=Task.TRANSCRIPTION)
             return Decision(write=0)
 
-    system = build(
-        policy=Alternating(), target_language="zh"
-    )  # no separator: only the context gives the space
+    # no separator: only the context gives the space
+    system = build(policy=Alternating(), target_language="zh")
     texts = steps(system, system.open("talk"), [speak([word]) for word in (1, 2, 3)])
     assert texts == ["w1en", "", " w2en w3en"]
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.parts import UnitSynthesizer
 from tests.contract.scripted import Scripted, TurnTaker
+from tests.fixtures.streams import new_system
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
@@ -11,7 +12,6 @@ from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
-from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
 from zoo.types import Capability
 
@@ -68,12 +68,4 @@ def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
 
 def test_a_system_refuses_before_it_loads() -> None:
     with pytest.raises(ZooError, match="TranscriptWaitK needs audio_trimming, prefix, transcript"):
-        StreamingSystem(
-            name="refused",
-            backbone=WithoutCapabilities(),
-            policy=TranscriptWaitK(k=1),
-            history=KeepAll(),
-            source_language="en",
-            target_language="de",
-            chunk_seconds=1.0,
-        )
+        new_system(WithoutCapabilities(), TranscriptWaitK(k=1), chunk_seconds=1.0)

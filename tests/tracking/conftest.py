@@ -38,11 +38,7 @@ _WANDB = (
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No launcher, no account, nothing written outside of the test's folder."""
-    for name in (
-        *LAUNCHERS,
-        *(f"WANDB_{name}" for name in _WANDB),
-        "WANDB_IDENTITY_TOKEN_FILE",
-    ):
+    for name in (*LAUNCHERS, *(f"WANDB_{name}" for name in _WANDB), "WANDB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     home.mkdir()
@@ -71,10 +67,8 @@ def _read_records(folder: Path) -> list[Any]:
     wandb.teardown()
     (file,) = folder.rglob("*.wandb")
     data, records, partial = file.read_bytes(), [], b""
-    block, offset = (
-        32_768,
-        7,
-    )  # a LevelDB log: 7 bytes of header, then blocks of records, each with a 7-byte header
+    # a LevelDB log: 7 bytes of header, then blocks of records, each with a 7-byte header
+    block, offset = (32_768, 7)
     while offset + 7 <= len(data):
         if block - offset % block < 7:
             offset += block - offset % block

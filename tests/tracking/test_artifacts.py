@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.tracking.artifacts import (
-    artifact_name,
-    build_artifact,
-    delete_stale,
-    pretrained_artifact,
-)
+from zoo.tracking.artifacts import artifact_name, build_artifact, delete_stale, pretrained_artifact
 
 
 def _export(folder: Path, card: str) -> Path:
@@ -83,12 +78,8 @@ class _Version:
 
 @pytest.mark.parametrize(
     ("valid", "deleted"),
-    [
-        ({"b", "c"}, ["a"]),
-        ({"a", "b", "c"}, []),
-        ({"new"}, []),
-        (set(), []),
-    ],  # what did not arrive replaces nothing
+    # what did not arrive replaces nothing
+    [({"b", "c"}, ["a"]), ({"a", "b", "c"}, []), ({"new"}, []), (set(), [])],
 )
 def test_only_stale_versions_go(valid: set[str], deleted: list[str]) -> None:
     versions = [_Version("a"), _Version("b"), _Version("c")]

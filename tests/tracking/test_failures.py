@@ -179,9 +179,7 @@ def test_a_full_disk_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "tst/en-de/BLEU" in (run.folder / "metrics.csv").read_text()
 
 
-def test_an_upload_that_takes_too_long_is_left_for_later(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_upload_that_takes_too_long_is_left_for_later(caplog: pytest.LogCaptureFixture) -> None:
     class Slow(Full):
         def finish(self, exit_code: int) -> None:
             raise TimeoutError("Timed out after 600 seconds")

@@ -26,10 +26,7 @@ def run(tmp_path: Path) -> Path:
 
 def check(run: Path, **changes: Any) -> None:
     check_same(
-        run,
-        {**CONFIG, **changes},
-        keys=["seed", "backbone"],
-        may_differ=["backbone.tokenizer"],
+        run, {**CONFIG, **changes}, keys=["seed", "backbone"], may_differ=["backbone.tokenizer"]
     )
 
 

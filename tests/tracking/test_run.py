@@ -131,7 +131,6 @@ def test_job_of_a_wandb_agent_takes_its_id_and_group(
     run = open_run(tmp_path / "a", kind="train")
     assert (run.id, run.group) == ("agent001", "sweep7")
     jobs = [open_run(tmp_path / "launch" / name, kind="train", multirun=True) for name in "01"]
-    assert (
-        len({job.id for job in jobs} | {"agent001"}) == 3
-    )  # one agent call, several jobs: each its own run
+    # one agent call, several jobs: each its own run
+    assert len({job.id for job in jobs} | {"agent001"}) == 3
     assert [job.group for job in jobs] == ["launch", "launch"]

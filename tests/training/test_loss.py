@@ -79,13 +79,7 @@ def gradient(ranks: list[list[tuple[Tensor, int]]], log: Logger | None = None) -
 
 
 @pytest.mark.parametrize(
-    "ranks",
-    [
-        [[[0, 1, 2, 3]]],
-        [[[0], [1, 2, 3]]],
-        [[[0, 1, 2]], [[3]]],
-        [[[0], [1]], [[2], [3]]],
-    ],
+    "ranks", [[[[0, 1, 2, 3]]], [[[0], [1, 2, 3]]], [[[0, 1, 2]], [[3]]], [[[0], [1]], [[2], [3]]]]
 )
 def test_gradients_do_not_depend_on_how_a_step_is_divided(ranks: list[list[list[int]]]) -> None:
     batches = [[(VALUES[places], len(places)) for places in rank] for rank in ranks]

@@ -168,16 +168,8 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         {"de": Target("Eins zwei.")},
     )
     for segment, parts, message in (
-        (
-            replace(aligned, words=()),
-            2,
-            "Segment 'One two.' lacks word times",
-        ),
-        (
-            aligned,
-            3,
-            "The 32 examples of a step of stage 'chains_of_thought' cannot be divided",
-        ),
+        (replace(aligned, words=()), 2, "Segment 'One two.' lacks word times"),
+        (aligned, 3, "The 32 examples of a step of stage 'chains_of_thought' cannot be divided"),
     ):
         cfg = compose("train", [*chosen, f"trainer.accumulate_grad_batches={parts}"])
         with pytest.raises(ZooError) as refusal:

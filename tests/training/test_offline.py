@@ -42,9 +42,8 @@ TRAINING = [
     "training.evaluate_every_steps=4",
     "training.evaluate_from_step=4",
     "training.evaluate_last=false",
-    *(
-        f"{STAGES}.{name}.steps=0" for name in ("sentences", "short", "long")
-    ),  # they would fill the cache folder
+    # they would fill the cache folder
+    *(f"{STAGES}.{name}.steps=0" for name in ("sentences", "short", "long")),
     f"{STAGES}.alone.steps=5",
     f"{STAGES}.alone.batch_seconds=12",
 ]

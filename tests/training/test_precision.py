@@ -38,11 +38,7 @@ def test_updates_below_the_resolution_of_bfloat16_are_kept(
     tiny.pretrained(tmp_path / "pretrained")
     backbone = tiny.train(tmp_path, steps=2).backbone
     dtypes = {name: backbone.part_dtype(name) for name in ("encoder", "bridge", "head")}
-    assert dtypes == {
-        "encoder": torch.bfloat16,
-        "bridge": torch.bfloat16,
-        "head": torch.float32,
-    }
+    assert dtypes == {"encoder": torch.bfloat16, "bridge": torch.bfloat16, "head": torch.float32}
     assert isinstance(backbone, tiny.Tiny)
     weight = backbone.head[1].weight
     assert not torch.equal(weight, weight.bfloat16().float())

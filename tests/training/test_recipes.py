@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 import zoo
 from tests.fixtures import processes
 from tests.fixtures.llama import write_llama_8b
+from tests.fixtures.shapes import INFINISST
 from tests.fixtures.streams import white_noise
 from zoo.config import build, compose, plain
 from zoo.streaming.simulate import Source, simulate
@@ -99,16 +100,7 @@ TINY = (
     "training.data_workers=0",
     "trainer.accumulate_grad_batches=2",
     "backbone.gradient_checkpointing=true",
-    "backbone.encoder.hidden=16",
-    "backbone.encoder.ff=32",
-    "backbone.encoder.layers=2",
-    "backbone.encoder.heads=2",
-    "backbone.encoder.conv_channels=[8,8,8,8,8,8,8]",
-    "backbone.decoder.hidden_size=16",
-    "backbone.decoder.intermediate_size=32",
-    "backbone.decoder.num_hidden_layers=1",
-    "backbone.decoder.num_attention_heads=2",
-    "backbone.decoder.num_key_value_heads=2",
+    *INFINISST,
     "backbone.search.tokens_per_chunk=2",
 )
 

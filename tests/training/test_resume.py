@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.fixtures.shapes import INFINISST
 from tests.training.jobs import losses, train, train_and_kill
 
 STEPS = {"recognition": 8, "translation": 12, "long_segments": 10}
@@ -21,16 +22,7 @@ TINY = [
     "training.save_every_steps=3",
     "training.evaluate_every_steps=1000",
     "training.evaluate_last=false",
-    "backbone.encoder.hidden=16",
-    "backbone.encoder.ff=32",
-    "backbone.encoder.layers=2",
-    "backbone.encoder.heads=2",
-    "backbone.encoder.conv_channels=[8,8,8,8,8,8,8]",
-    "backbone.decoder.hidden_size=16",
-    "backbone.decoder.intermediate_size=32",
-    "backbone.decoder.num_hidden_layers=1",
-    "backbone.decoder.num_attention_heads=2",
-    "backbone.decoder.num_key_value_heads=2",
+    *INFINISST,
     *(f"training.curriculum.stages.{name}.batch_seconds=12" for name in STEPS),
     *(f"training.curriculum.stages.{name}.warmup_steps=2" for name in STEPS),
 ]

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.streams import new_system
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.pretrained.weights import load_weights, save_weights
 from zoo.backbones.objective import Objective
 from zoo.data.sampling import Pass, Sampler, Sampling
-from zoo.history.keep_all import KeepAll
 from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Curriculum, Stage
@@ -152,14 +152,8 @@ def train(
     **options: Any,
 ) -> StreamingSystem:
     """Train from ``folder/pretrained``, or go on with a training, and return the system."""
-    system = StreamingSystem(
-        name="tiny",
-        backbone=Tiny(folder / "pretrained", dropout=dropout, drawn=drawn),
-        policy=WaitK(k=1),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=1.0,
+    system = new_system(
+        Tiny(folder / "pretrained", dropout=dropout, drawn=drawn), WaitK(k=1), chunk_seconds=1.0
     )
     stage = Stage(
         objective="squares",

@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from tests.fixtures.shapes import text_shape
 from tests.fixtures.streams import new_session
 from zoo.backbones.base import Backbone
 from zoo.backbones.cascade.cascade import Cascade
@@ -28,15 +29,7 @@ TEXTS = (
     "Translate the English text to German based on the given German translation.",
 )
 WORDS = ("Julia", "spent", "the", "money", "we", "go", "there", "by", "train")
-SHAPE = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "tie_word_embeddings": False,
-}
+SHAPE = text_shape(layers=3, tie_word_embeddings=False)
 
 
 class LoudnessTranscriber(Backbone):

@@ -175,10 +175,7 @@ def test_the_transcriber_receives_the_source_or_the_target_language(make: Make, 
     assert live(make(), [1]).backbone_state.transcribing.backbone_state == ["en", "en"]
     assert live(
         make(transcriber_target="target"), [1]
-    ).backbone_state.transcribing.backbone_state == [
-        "en",
-        "de",
-    ]
+    ).backbone_state.transcribing.backbone_state == ["en", "de"]
 
 
 def forcing(backbone: Cascade, answer: str) -> None:

@@ -3,9 +3,8 @@
 import torch
 
 from tests.backbones.cascade.conftest import Make
-from zoo.history.keep_all import KeepAll
+from tests.fixtures.streams import new_system
 from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.systems.base import StreamingSystem
 from zoo.types import SpeechChunk
 
 LOUD = [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 5, 6, 7, 8, 9, 1, 3]
@@ -13,16 +12,7 @@ LOUD = [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 5, 6, 7, 8, 9, 1, 3]
 
 def test_silence_truncates_a_transcript_without_punctuation(make: Make) -> None:
     backbone = make(max_tokens=8)
-    streaming = StreamingSystem(
-        name="cascade",
-        backbone=backbone,
-        policy=TranscriptWaitK(k=1),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=0.2,
-    )
-    streaming._loaded = True  # the fixture has
+    streaming = new_system(backbone, TranscriptWaitK(k=1), chunk_seconds=0.2, loaded=True)
     wave = torch.cat([torch.full((1600,), level / 10 + 0.05) for level in LOUD])
     session = streaming.open("talk")
     starts = []

@@ -124,9 +124,8 @@ def test_z_scores_so_far_are_exact_and_never_nan() -> None:
 
 def test_median_filter() -> None:
     row = torch.tensor([[9.0, 1.0, 2.0, 8.0, 3.0]])
-    assert median_filter(row, 3).tolist() == [
-        [1.0, 2.0, 2.0, 3.0, 8.0]
-    ]  # 1 9 1, 9 1 2, 1 2 8, 2 8 3, 8 3 8
+    # 1 9 1, 9 1 2, 1 2 8, 2 8 3, 8 3 8
+    assert median_filter(row, 3).tolist() == [[1.0, 2.0, 2.0, 3.0, 8.0]]
     assert median_filter(row, 1).equal(row)
     assert median_filter(row[:, :2], 5).equal(row[:, :2])  # too short to be mirrored
     assert median_filter(row[:0], 3).shape == (0, 5)

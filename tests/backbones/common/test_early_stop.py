@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.fixtures.streams import new_session, white_noise
+from tests.fixtures.streams import new_session, new_system, white_noise
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.branches import Branches
@@ -21,7 +21,6 @@ from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.attention import AttentionGuided
 from zoo.policies.edatt import EDAtt
-from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Hypothesis, Request, SpeechChunk
 
 Folders = Callable[..., Path]
@@ -157,13 +156,10 @@ def test_a_stream_writes_the_same_in_fewer_steps(
     audio = white_noise(16_000 * 8, seed=4, scale=0.1)
 
     def stream() -> list[str]:
-        system = StreamingSystem(
-            name="early",
-            backbone=seamless(folders, search, AlignmentConfig(layer=1)),
-            policy=AlignAtt(frames=12),
-            history=history,
-            source_language="en",
-            target_language="de",
+        system = new_system(
+            seamless(folders, search, AlignmentConfig(layer=1)),
+            AlignAtt(frames=12),
+            history,
             chunk_seconds=1.0,
         )
         system.configure_model()

@@ -55,9 +55,7 @@ def test_only_layers_whose_whole_path_matches_are_adapted(adapted: Network) -> N
     assert all(name.startswith("text.") for name in names)
 
 
-def test_merged_weights_load_without_an_adapter_and_give_the_same_scores(
-    adapted: Network,
-) -> None:
+def test_merged_weights_load_without_an_adapter_and_give_the_same_scores(adapted: Network) -> None:
     hidden = torch.randn(5, 3, dtype=torch.float64)
     plain = Network().double()
     plain.load_state_dict(merged(adapted.state_dict(), 3.0))

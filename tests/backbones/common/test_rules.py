@@ -90,9 +90,6 @@ def test_ids_excluded_first_are_allowed_later_and_after_a_draft() -> None:
     )
     rules.fork(2)
     excluded = rules.scores(log_probs.repeat_interleave(2, dim=0)).isneginf()
-    assert [row.nonzero().flatten().tolist() for row in excluded] == [
-        *[[1, 2, 6]] * 2,
-        *[[6]] * 4,
-    ]
+    assert [row.nonzero().flatten().tolist() for row in excluded] == [*[[1, 2, 6]] * 2, *[[6]] * 4]
     rules.append(torch.zeros(6, dtype=torch.long))
     assert rules.scores(torch.zeros(6, VOCABULARY)).isneginf().sum(dim=1).tolist() == [1] * 6

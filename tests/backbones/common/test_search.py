@@ -149,10 +149,8 @@ def test_suppressed_ids_are_never_generated_at_all_or_first(beams: int) -> None:
     answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]])[1]
     assert [answer.tokens for answer in answers] == [[1], [], [2]]
     answers = run(script, config, limits=[3, 3], never_first=[[], [END]])[1]
-    assert [answer.tokens for answer in answers] == [
-        [],
-        [1],
-    ]  # the first stream ends at once, the second one later
+    # the first stream ends at once, the second one later
+    assert [answer.tokens for answer in answers] == [[], [1]]
     answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]], never=[1])[1]
     assert [answer.tokens for answer in answers] == [[2], [], [2]]
 

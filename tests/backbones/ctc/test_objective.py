@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.backbones.ctc.conftest import TINY
 from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
@@ -18,18 +19,7 @@ from zoo.languages import language
 from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE
 
-TINY = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "position_embeddings_type": "rotary",
-    "conv_depthwise_kernel_size": 5,
-    "mask_time_prob": 0.0,
-    "layerdrop": 0.0,
-    "conformer_conv_dropout": 0.0,
-    "final_dropout": 0.0,
-}
+SHAPE = TINY | {"hidden_size": 32, "intermediate_size": 32, "initializer_range": 0.02}
 TONES = {"a": 300.0, "b": 1200.0}  # hertz
 CLEAN = Augmentation(share=0.0, gain=0.0)
 
@@ -61,7 +51,7 @@ CLIPS = [clip(("Ab", "ba.")), clip(("b", "ab", "a")), clip(("Abab.",))]
 
 def prepared(**options: object) -> tuple[Recognition, CTC]:
     torch.manual_seed(0)
-    backbone = CTC(name=None, config=TINY, letters="ab")
+    backbone = CTC(name=None, config=SHAPE, letters="ab")
     backbone.load()
     objective = Recognition(**options)  # type: ignore[arg-type]
     objective.prepare([], backbone)

@@ -9,30 +9,18 @@ from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
 from tests.backbones.infinisst.turns import GREEDY
-from tests.fixtures.streams import white_noise
+from tests.fixtures.shapes import ENCODER, text_shape
+from tests.fixtures.streams import new_system, white_noise
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance
 
-ENCODER = EncoderConfig(
-    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
-)
-DECODER = {
-    "model_type": "llama",
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-}
+DECODER = text_shape(model_type="llama")
 
 Make = Callable[..., InfiniSST]
 
@@ -73,18 +61,9 @@ def make(tokenizer_folder: Path) -> Make:
 
 
 def system(backbone: InfiniSST, multiplier: int = 1) -> StreamingSystem:
-    streaming_system = StreamingSystem(
-        name="infinisst",
-        backbone=backbone,
-        policy=TurnTaking(),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=0.96,
-        latency_multiplier=multiplier,
+    return new_system(
+        backbone, TurnTaking(), chunk_seconds=0.96, latency_multiplier=multiplier, loaded=True
     )
-    streaming_system._loaded = True
-    return streaming_system
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 
-def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
+def turned(x: Tensor, position: int | Tensor, frequencies: Tensor | None = None) -> Tensor:
     """Rotary position of (..., head size), written with complex numbers in double precision."""
     half = x.shape[-1] // 2
-    frequencies = 1.0 / base ** (
-        torch.arange(half, dtype=torch.float32) / half
-    )  # single precision in checkpoints too
+    if frequencies is None:  # single precision in checkpoints too
+        frequencies = 1.0 / 10_000.0 ** (torch.arange(half, dtype=torch.float32) / half)
     angles = position * frequencies.double()
     pairs = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(
         torch.ones_like(angles), angles
@@ -25,14 +24,17 @@ def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
 class PlainDecoder:
     """Keys of the instruction and of the newest positions, concatenated and then rotated."""
 
-    def __init__(self, model: PreTrainedModel, instruction: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, instruction: int, frequencies: Tensor | None = None
+    ) -> None:
         self.model = model
+        self.frequencies = frequencies
         self.instruction = instruction
         self.kept: list[list[tuple[Tensor, Tensor]]] = [[] for _ in model.model.layers]
 
     def branch(self) -> "PlainDecoder":
         """A copy that goes its own way."""
-        other = PlainDecoder(self.model, self.instruction)
+        other = PlainDecoder(self.model, self.instruction, self.frequencies)
         other.kept = [list(kept) for kept in self.kept]
         return other
 
@@ -59,13 +61,16 @@ class PlainDecoder:
             projection(x).view(-1, size)
             for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
+        if hasattr(attention, "q_norm"):  # Qwen3
+            query, key = attention.q_norm(query), attention.k_norm(key)
         kept.append((key, value))
         shared = query.shape[0] // key.shape[0]
         places = torch.arange(len(kept))[:, None, None]
         keys, values = (
             torch.stack(part).repeat_interleave(shared, dim=1) for part in zip(*kept, strict=True)
         )
-        keys, query = turned(keys, places).double(), turned(query, len(kept) - 1).double()
+        keys = turned(keys, places, self.frequencies).double()
+        query = turned(query, len(kept) - 1, self.frequencies).double()
         weights = (torch.einsum("phd,hd->hp", keys, query) / size**0.5).softmax(-1)
         return attention.o_proj(
             torch.einsum("hp,phd->hd", weights, values.double()).flatten().to(x.dtype)
@@ -153,9 +158,8 @@ class PlainStream:
         self.search = search
         self.window = window
         self.unit = unit
-        self.earlier_ids: list[
-            int | None
-        ] = []  # for every kept position: the id, where it is a target id
+        # for every kept position: the id, where it is a target id
+        self.earlier_ids: list[int | None] = []
         self.turns: list[int] = []
         self.pending: list[int] = []
 

@@ -3,7 +3,6 @@
 They are tiny and randomly initialised.
 """
 
-import importlib.util
 import json
 import math
 from collections.abc import Callable
@@ -14,6 +13,8 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
+from tests.backbones.infinisst.plain import PlainDecoder
+from tests.fixtures.shapes import text_shape
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.continuation import Answer
@@ -29,19 +30,7 @@ from zoo.training.job import needs_tokenizer
 from zoo.training.precision import widen
 from zoo.types import Instance
 
-SMALL = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-}
-SMALL |= {
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "vocab_size": 320,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+SMALL = text_shape(vocab_size=320, bos_token_id=1, eos_token_id=2)
 LLAMA3 = {
     "factor": 8.0,
     "low_freq_factor": 1.0,
@@ -133,51 +122,12 @@ def frequencies(kind: str) -> Tensor:
     for index in range(half):
         frequency = theta ** -(index / half)
         if kind == "llama":
-            waves = (
-                LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)
-            )  # in the first context
+            # in the first context
+            waves = LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)
             smooth = min(max((waves - 1.0) / (4.0 - 1.0), 0.0), 1.0)
             frequency = frequency * smooth + frequency / 8 * (1 - smooth)
         found.append(frequency)
     return torch.tensor(found, dtype=torch.float64)
-
-
-def plain_decoder(kind: str, backbone: InfiniSST) -> object:
-    """``plain.PlainDecoder`` with the kind's frequencies; for Qwen3, normed queries and keys."""
-    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    angles = frequencies(kind)
-
-    def turned(x: Tensor, position: int) -> Tensor:
-        half = x.shape[-1] // 2
-        pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(
-            torch.ones_like(angles), position * angles
-        )
-        return torch.cat([pairs.real, pairs.imag], dim=-1)
-
-    class Plain(module.PlainDecoder):
-        def _attend(
-            self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]
-        ) -> Tensor:
-            size = attention.head_dim
-            query, key, value = (
-                projection(x).view(-1, size)
-                for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
-            )
-            if kind == "qwen3":
-                query, key = attention.q_norm(query), attention.k_norm(key)
-            kept.append((key, value))
-            shared = query.shape[0] // key.shape[0]
-            keys = torch.stack([turned(key, position) for position, (key, _) in enumerate(kept)])
-            query = turned(query, len(kept) - 1)
-            heads = []
-            for head in range(query.shape[0]):
-                weights = (keys[:, head // shared] @ query[head] / size**0.5).softmax(-1)
-                heads.append(weights @ torch.stack([value[head // shared] for _, value in kept]))
-            return attention.o_proj(torch.cat(heads))
-
-    return Plain(backbone.decoder, INSTRUCTION)
 
 
 def ids(count: int, seed: int) -> list[int]:
@@ -193,7 +143,7 @@ def test_the_window_equals_the_plain_computation(
     backbone = by_name(kind, hub, speech, "backbone.dtype=float64")
     embed, plain, pending = (
         backbone.decoder.get_input_embeddings(),
-        plain_decoder(kind, backbone),
+        PlainDecoder(backbone.decoder, INSTRUCTION, frequencies(kind)),
         [],
     )
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
@@ -211,9 +161,8 @@ def test_the_window_equals_the_plain_computation(
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
         for token in answer_ids:
-            torch.testing.assert_close(
-                turn.log_probs[0], expected, rtol=0, atol=2e-6
-            )  # norms and angles are float32
+            # norms and angles are float32
+            torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
             expected = plain.feed(embed(torch.tensor(token)))
             turn.step(torch.tensor([token]))
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)

@@ -293,10 +293,7 @@ TURNS = {
 }
 # The file's frequencies are in single precision; in the released code's bfloat16 that makes no
 # difference.
-ANGLES = [
-    ("exact", torch.float64, 1e-5),
-    ("bfloat16", torch.bfloat16, 1e-10),
-]
+ANGLES = [("exact", torch.float64, 1e-5), ("bfloat16", torch.bfloat16, 1e-10)]
 
 
 def dialogue(multiplier: int) -> str:

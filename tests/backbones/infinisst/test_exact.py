@@ -4,16 +4,14 @@ In double precision throughout: Llama's own norms compute in float32, so these m
 that compute in double precision.
 """
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from tests.backbones.infinisst import plain
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import rotary_of
 from zoo.backbones.common.continuation import Answer
@@ -37,14 +35,6 @@ DECODER = {
     "num_key_value_heads": 2,
 }
 TURNS = 1000
-
-
-@pytest.fixture(scope="module")
-def plain() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def exact(backbone: InfiniSST) -> InfiniSST:
@@ -73,7 +63,7 @@ def controls(on: bool) -> dict[str, float]:
 
 
 def plainly(
-    plain: ModuleType, backbone: InfiniSST, session: Session, signal: Tensor, multiplier: int
+    backbone: InfiniSST, session: Session, signal: Tensor, multiplier: int
 ) -> tuple[list[list[int]], object]:
     """Ids of every turn of a talk."""
     search, prompt, embed = (
@@ -125,7 +115,6 @@ def test_talks_in_lockstep_equal_plain_streams(
     make: Make,
     make_system: MakeSystem,
     noise: Noise,
-    plain: ModuleType,
     unit: str,
     beams: int,
     on: bool,
@@ -140,9 +129,8 @@ def test_talks_in_lockstep_equal_plain_streams(
     signals = [noise(0.96 * multiplier * turns, seed) for seed in range(3)]
     turns_of_streams: list[list[list[int]]] = [[] for _ in sessions]
     for begin in range(0, turns * multiplier * CHUNK_SAMPLES, multiplier * CHUNK_SAMPLES):
-        live = (
-            sessions if begin else sessions[:2]
-        )  # the third is a turn behind: caches of different lengths
+        # the third is a turn behind: caches of different lengths
+        live = sessions if begin else sessions[:2]
         for index, session in enumerate(live):
             late = begin - multiplier * CHUNK_SAMPLES * (index == 2)
             session.receive(SpeechChunk(signals[index][late : late + multiplier * CHUNK_SAMPLES]))
@@ -152,15 +140,15 @@ def test_talks_in_lockstep_equal_plain_streams(
     lengths = set()
     for session, signal, answers in zip(sessions, signals, turns_of_streams, strict=True):
         audio = signal[: len(answers) * multiplier * CHUNK_SAMPLES]
-        expected, stream = plainly(plain, backbone, session, audio, multiplier)
+        expected, stream = plainly(backbone, session, audio, multiplier)
         assert answers == expected
         assert session.backbone_state.dropped > 45
-        assert_same_cache(plain, session.backbone_state, stream.decoder)
+        assert_same_cache(session.backbone_state, stream.decoder)
         lengths |= {len(answer) for answer in answers}
     assert len(lengths) > 1
 
 
-def assert_same_cache(plain: ModuleType, state: WindowState, oracle: object) -> None:
+def assert_same_cache(state: WindowState, oracle: object) -> None:
     """Values are equal; keys are the oracle's, rotated to the positions of the fast form."""
     for layer, kept in enumerate(oracle.kept):
         keys, values = (torch.stack(part, dim=1) for part in zip(*kept, strict=True))
@@ -211,7 +199,7 @@ def fast_form(
 
 
 @torch.inference_mode()
-def paper_form(plain: ModuleType, backbone: InfiniSST, window: WindowConfig) -> Tensor:
+def paper_form(backbone: InfiniSST, window: WindowConfig) -> Tensor:
     """The same with keys kept unrotated and all of them rotated at every position."""
     decoder, embed, seen = (
         plain.PlainDecoder(backbone.decoder, INSTRUCTION),
@@ -248,18 +236,18 @@ def precise(make: Make, rounded: InfiniSST) -> InfiniSST:
 
 
 @pytest.fixture(scope="module")
-def truth(precise: InfiniSST, plain: ModuleType) -> Tensor:
+def truth(precise: InfiniSST) -> Tensor:
     """The paper's form in double precision; it takes a while."""
-    return paper_form(plain, precise, TOKENS)
+    return paper_form(precise, TOKENS)
 
 
 def test_a_thousand_evictions_in_double_precision(precise: InfiniSST, truth: Tensor) -> None:
     torch.testing.assert_close(fast_form(precise, TOKENS), truth, rtol=0, atol=1e-9)
 
 
-def test_a_thousand_evictions_of_whole_turns(make: Make, plain: ModuleType) -> None:
+def test_a_thousand_evictions_of_whole_turns(make: Make) -> None:
     backbone = exact(make())
-    paper = paper_form(plain, backbone, WHOLE_TURNS)
+    paper = paper_form(backbone, WHOLE_TURNS)
     torch.testing.assert_close(fast_form(backbone, WHOLE_TURNS), paper, rtol=0, atol=1e-9)
 
 
@@ -286,9 +274,7 @@ def turn_the_turned(state: WindowState, config: WindowConfig, decoder: PreTraine
     )
 
 
-def test_a_thousand_evictions_in_bfloat16(
-    rounded: InfiniSST, truth: Tensor, plain: ModuleType
-) -> None:
+def test_a_thousand_evictions_in_bfloat16(rounded: InfiniSST, truth: Tensor) -> None:
     """Against double precision, the fast form's error is as small as the paper's and does not grow.
 
     Measured mean errors of log-probabilities: fast 0.004, paper 0.004, turning the turned 0.04.
@@ -298,6 +284,6 @@ def test_a_thousand_evictions_in_bfloat16(
         return float((log_probs.double() - truth)[first : first + 200].abs().mean())
 
     fast, late = fast_form(rounded, TOKENS), TURNS - 200
-    assert error(fast, late) < 1.1 * error(paper_form(plain, rounded, TOKENS), late)
+    assert error(fast, late) < 1.1 * error(paper_form(rounded, TOKENS), late)
     assert error(fast, late) < 1.1 * error(fast, 0)
     assert error(fast_form(rounded, TOKENS, turn_the_turned), late) > 5 * error(fast, late)

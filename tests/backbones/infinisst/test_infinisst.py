@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tests.backbones.infinisst.turns import END, GREEDY, NeverEnding, turn
 from tests.fixtures.searches import ScoredSearch
+from tests.fixtures.shapes import ENCODER, text_shape
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import LEAN, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -354,9 +355,7 @@ def test_a_saved_checkpoint_is_read_back(make: Make, tmp_path: Path, tied: bool)
 
 def test_a_checkpoint_that_does_not_fit_is_refused(make: Make, tmp_path: Path) -> None:
     make().save(tmp_path)
-    deeper = EncoderConfig(
-        conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=3, heads=2, ff=24, window=2
-    )
+    deeper = dataclasses.replace(ENCODER, layers=3)
     with pytest.raises(ZooError, match=r"does not fit.*encoder\.encoder\.layers\.2"):
         make(encoder=deeper, checkpoint=str(tmp_path))
     with pytest.raises(ZooError, match=r"no model\.safetensors"):
@@ -372,15 +371,8 @@ def test_a_pretrained_decoder_is_read_from_a_folder(make: Make, tmp_path: Path) 
 
 
 def test_qwen_streams_too(make: Make, stream: Stream, noise: Noise) -> None:
-    decoder = {
-        "model_type": "qwen2",
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-    }
-    decoder |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3}
     backbone = make(
-        decoder=decoder,
+        decoder=text_shape(model_type="qwen2"),
         window=WindowConfig(size=40),
         search=TurnSearchConfig(beams=2, tokens_per_chunk=4),
     )
@@ -398,18 +390,9 @@ def test_a_tokenizer_must_come_from_somewhere() -> None:
 
 
 def test_rope_that_changes_with_length_is_refused(make: Make) -> None:
-    decoder = {
-        "model_type": "llama",
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 1,
-    }
-    decoder |= {
-        "num_attention_heads": 4,
-        "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
-    }
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
     with pytest.raises(ZooError, match="dynamic"):
-        make(decoder=decoder)
+        make(decoder=text_shape(model_type="llama", shared=4, rope_parameters=rope))
 
 
 @pytest.mark.parametrize("beams", [1, 4])

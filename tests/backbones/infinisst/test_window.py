@@ -1,11 +1,10 @@
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from tests.backbones.infinisst.plain import PlainDecoder
 from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.continuation import Answer, SearchContext
@@ -15,13 +14,6 @@ from zoo.backbones.infinisst.search import search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 
 INSTRUCTION, END = 5, 2
-
-
-def plain_decoder(*arguments: object):
-    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.PlainDecoder(*arguments)
 
 
 def new_state(backbone: InfiniSST, instruction: int = INSTRUCTION) -> WindowState:
@@ -88,7 +80,7 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
 ) -> None:
     backbone, window, sink = make(), WindowConfig(size=size, unit=unit), INSTRUCTION if keep else 0
     embed = backbone.decoder.get_input_embeddings()
-    plain, state, pending = plain_decoder(backbone.decoder, sink), new_state(backbone, sink), []
+    plain, state, pending = PlainDecoder(backbone.decoder, sink), new_state(backbone, sink), []
     fed, ends, kept = 0, [], set()
     for index in range(7):
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
@@ -101,9 +93,8 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
         ours = our_turn(backbone, state, prompt, answer_ids, window)
         assert len(ours) == len(answer_ids)
         for position, token in enumerate(answer_ids):
-            torch.testing.assert_close(
-                ours[position], expected, rtol=0, atol=1e-6
-            )  # the norms compute in float32
+            # the norms compute in float32
+            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
         fed += len(pending) + len(prompt) + len(answer_ids) - 1

@@ -7,27 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.shapes import ENCODER, text_shape
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.lst import LST
 from zoo.streaming.session import Session
 
-ENCODER = EncoderConfig(
-    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
-)
-DECODER = {
-    "model_type": "llama",
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-}
+DECODER = text_shape(model_type="llama", layers=3)
 GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
 
 Make = Callable[..., LST]

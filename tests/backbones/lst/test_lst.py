@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.streams import new_system
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.continuation import SearchContext
@@ -17,12 +18,10 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.lst import lst
 from zoo.backbones.lst.lst import LST
 from zoo.errors import ZooError
-from zoo.history.keep_all import KeepAll
 from zoo.policies.edatt import EDAtt
 from zoo.policies.read_all import ReadAll
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
-from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Cut, Request
 
 Make = Callable[..., LST]
@@ -63,9 +62,8 @@ def transformers_own(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Ten
     finally:
         backbone.decoder.set_attn_implementation("zoo_grouped")
     rows = slice(-1 - len(text), None)
-    attention = torch.stack(
-        [layer[0] for layer in output.attentions]
-    )  # (layers, heads, positions, positions)
+    # (layers, heads, positions, positions)
+    attention = torch.stack([layer[0] for layer in output.attentions])
     return output.logits[0, rows].log_softmax(-1), attention[:, :, rows, speech].transpose(1, 2)
 
 
@@ -215,23 +213,13 @@ def test_one_chunk_of_everything_is_the_offline_answer(
     make: Make, live: Live, noise: Callable[..., Tensor]
 ) -> None:
     backbone = make()
-    system = StreamingSystem(
-        name="lst",
-        backbone=backbone,
-        policy=ReadAll(),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=3.0,
-    )
-    system._loaded = True
+    system = new_system(backbone, ReadAll(), chunk_seconds=3.0, loaded=True)
     audio = noise(2.3)
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]
     assert offline.num_new_tokens > 0
-    text = (
-        backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
-    )  # bytes that are no character
+    # bytes that are no character
+    text = backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
     assert text
     assert instance.text == text
 
@@ -271,12 +259,7 @@ def test_audio_too_short_for_an_embedding_gives_an_empty_hypothesis(make: Make, 
             hypothesis.prefix_length,
             hypothesis.finished,
             hypothesis.truncated,
-        ) == (
-            0,
-            5,
-            True,
-            False,
-        )
+        ) == (0, 5, True, False)
         assert hypothesis.attended_frames.tolist() == [0] * 5
 
 

@@ -5,23 +5,14 @@ import torch
 from transformers import Phi4MultimodalAudioConfig
 from transformers.models.phi4_multimodal.modeling_phi4_multimodal import Phi4MultimodalAudioModel
 
+from tests.fixtures.shapes import phi4_audio_shape
 from zoo.backbones.phi4_multimodal.encoder import encode, encode_equal
 
 
 @pytest.fixture(scope="module")
 def encoder() -> Phi4MultimodalAudioModel:
     torch.manual_seed(0)
-    config = Phi4MultimodalAudioConfig(
-        hidden_size=16,
-        intermediate_size=24,
-        num_blocks=3,
-        num_attention_heads=2,
-        ext_pw_out_channel=16,
-        depthwise_separable_out_channel=16,
-        nemo_conv_channels=4,
-        bias_max_distance=20,
-        initializer_range=0.2,
-    )
+    config = Phi4MultimodalAudioConfig(**phi4_audio_shape(initializer_range=0.2))
     model = Phi4MultimodalAudioModel(config).double().eval()
     with torch.no_grad():
         model.encoder_embedding.global_mean.normal_()
@@ -37,9 +28,8 @@ def test_equals_the_class(encoder: Phi4MultimodalAudioModel, frames: int) -> Non
     features = torch.randn(2, frames, 80, dtype=torch.float64)
     last, middle = encode_equal(encoder, features)
     assert last.shape == middle.shape == (2, -(-frames // 8), 16)
-    alone = torch.cat(
-        [encoder(row[None], None) for row in features]
-    )  # the class fails on two of more than 40 s
+    # the class fails on two of more than 40 s
+    alone = torch.cat([encoder(row[None], None) for row in features])
     torch.testing.assert_close(last, alone, rtol=1e-9, atol=1e-9)
 
 

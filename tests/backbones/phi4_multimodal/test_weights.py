@@ -177,9 +177,8 @@ def test_round_trip_with_an_adapter(
     assert (tmp_path / "speech-lora").is_dir() is (save == "adapter")
     if save == "adapter":
         config = Phi4MultimodalConfig.from_pretrained(tmp_path)
-        config.vision_config = Phi4MultimodalConfig.from_pretrained(
-            folder
-        ).vision_config  # a tiny one
+        # a tiny one
+        config.vision_config = Phi4MultimodalConfig.from_pretrained(folder).vision_config
         network = Phi4MultimodalForCausalLM.from_pretrained(
             tmp_path, config=config, dtype=torch.float64
         )
@@ -214,10 +213,8 @@ def test_saves_tied_embeddings_once_in_another_type(folder: Path, tmp_path: Path
     saved = load_file(tmp_path / "model.safetensors")
     assert "lm_head.weight" not in saved
     precise = {name for name, tensor in saved.items() if tensor.dtype != torch.bfloat16}
-    assert {name.rpartition(".")[2] for name in precise} == {
-        "global_mean",
-        "global_invstd",
-    }  # buffers
+    # buffers
+    assert {name.rpartition(".")[2] for name in precise} == {"global_mean", "global_invstd"}
     loaded(tmp_path)
 
 

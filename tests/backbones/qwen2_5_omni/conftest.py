@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.fixtures.shapes import thinker_shape
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import CHATML, Qwen25Omni
 
@@ -24,32 +25,7 @@ TEXTS = (
     "Guten Morgen. Das Meer ist weit weg.",
     CHATML.instruction,
 )
-SHAPE: dict[str, Any] = {
-    "text_config": {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "max_position_embeddings": 2048,
-        "initializer_range": 0.3,
-        "tie_word_embeddings": True,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10000.0,
-            "mrope_section": [2, 1, 1],
-        },
-    },
-    "audio_config": {
-        "d_model": 12,
-        "encoder_layers": 3,
-        "encoder_attention_heads": 2,
-        "encoder_ffn_dim": 24,
-        "num_mel_bins": 128,
-        "n_window": 20,
-        "initializer_range": 0.2,
-    },
-}
+SHAPE = thinker_shape(audio_layers=3, max_position_embeddings=2048)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.backbones.seamless_m4t.conftest import Load, noise
+from tests.fixtures.streams import new_system
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.static_steps import StaticSteps
@@ -19,15 +20,12 @@ from zoo.types import Instance, SpeechChunk
 
 
 def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:
-    streaming_system = StreamingSystem(
-        name="simulu",
-        backbone=backbone,
-        policy=AlignAtt(frames=1),
-        history=RecentWords(words=2),
-        synthesizer=SimulU(close="at_end"),
-        source_language="en",
-        target_language="de",
+    streaming_system = new_system(
+        backbone,
+        AlignAtt(frames=1),
+        RecentWords(words=2),
         chunk_seconds=0.64,
+        synthesizer=SimulU(close="at_end"),
     )
     streaming_system.configure_model()
     return streaming_system

@@ -40,8 +40,7 @@ def test_a_text_is_generated_as_transformers_generates_it(
         ).sequences
         assert ids.shape[1] != given.input_ids.shape[1] + 1  # not the text itself
         expected = theirs.text_decoder(
-            input_ids=ids,
-            encoder_hidden_states=theirs.text_encoder(**given).last_hidden_state,
+            input_ids=ids, encoder_hidden_states=theirs.text_encoder(**given).last_hidden_state
         ).last_hidden_state[0]
         torch.testing.assert_close(states[: len(expected)], expected, rtol=0, atol=1e-9)
         assert len(states) - len(expected) in (0, 1)  # an end is added to a text at the limit

@@ -122,9 +122,8 @@ def test_rows_of_a_batch_equal_each_alone_in_training_too(
 ) -> None:
     backbone = make().train()
     with torch.no_grad():
-        backbone.encode_training(
-            torch.stack([wave(1.0, seed) for seed in range(2)]), 1
-        )  # statistics that matter
+        # statistics that matter
+        backbone.encode_training(torch.stack([wave(1.0, seed) for seed in range(2)]), 1)
         together, alone = (
             loss(backbone, excerpts),
             [loss(backbone, [excerpt]) for excerpt in excerpts],

@@ -53,9 +53,8 @@ def test_rows_of_a_batch_equal_each_alone(make: Make, excerpts: list[Excerpt]) -
         losses(backbone, excerpts),
         [losses(backbone, [excerpt]) for excerpt in excerpts],
     )
-    tokens = [
-        len(excerpt.text.encode()) + bool(excerpt.text) + 1 for excerpt in excerpts
-    ]  # space in front, end
+    # space in front, end
+    tokens = [len(excerpt.text.encode()) + bool(excerpt.text) + 1 for excerpt in excerpts]
     frames = [82, 14, 4]
     for name, sizes in (("translation", tokens), ("transcript", frames)):
         mean = sum(one[name] * size for one, size in zip(alone, sizes, strict=True)) / sum(sizes)

@@ -60,9 +60,8 @@ def test_word_times(speaker: Speaker) -> None:
     assert spoken.words[0].start == 0
     assert end - 0.2 < spoken.words[-1].end  # this voice has an echo of 0.14 s
     by_text = {word.text: word for word in spoken.words}
-    assert (
-        by_text["did"].start - by_text["garden;"].end > 0.1
-    )  # the pause at the semicolon belongs to no word
+    # the pause at the semicolon belongs to no word
+    assert by_text["did"].start - by_text["garden;"].end > 0.1
     assert (
         by_text["twenty-one"].end - by_text["twenty-one"].start
         > by_text["did"].end - by_text["did"].start

@@ -10,12 +10,12 @@ import soundfile
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, spans, speak, text_of
 from tests.data.readers.forms import PAIR, SENTENCES, SPLIT, WHOLE, Write, cut, samples, save
+from tests.fixtures.streams import new_system
 from zoo.data.readers.folder import Folder
 from zoo.data.readers.lhotse import Lhotse
 from zoo.data.views import View, sentences
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
-from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.results.row import Row
 from zoo.systems.base import StreamingSystem
@@ -46,15 +46,7 @@ def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
 
 
 def system() -> StreamingSystem:
-    return StreamingSystem(
-        name="scripted",
-        backbone=TurnTaker(),
-        policy=TurnTaking(),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=2 * WORD,
-    )
+    return new_system(TurnTaker(), TurnTaking(), chunk_seconds=2 * WORD)
 
 
 def scored(talks: Sequence[Talk], folder: Path, view: View = "talks") -> Row:

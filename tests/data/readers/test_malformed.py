@@ -134,10 +134,11 @@ def yaml_item(offset: object, duration: object, wav: str = "a.wav") -> str:
 
 def times(number: int, *item: object) -> Damage:
     """Replace a segment of MuST-C."""
-    return line(f"{TXT}.yaml", number, yaml_item(*item))
+    return line(YAML, number, yaml_item(*item))
 
 
 TXT = f"en-de/data/{SPLIT}/txt/{SPLIT}"
+YAML, EN, DE = f"{TXT}.yaml", f"{TXT}.en", f"{TXT}.de"
 WAV = f"en-de/data/{SPLIT}/wav"
 LST = f"en/de/{SPLIT}/segments"
 ACL = f"{SPLIT}/text/txt/ACL.6060.{SPLIT}.en-xx"
@@ -146,326 +147,294 @@ SRT = f"{SPLIT}/a.de.srt"
 TSV = f"{SPLIT}/a.en.tsv"
 MANIFEST = f"cuts_{SPLIT}.jsonl.gz"
 
-CASES: dict[str, dict[str, tuple[Damage, str]]] = {
-    "mustc": {
-        "a segment after the end": (
-            times(2, 9, 1),
-            "yaml, line 2: .* 9.00 to 10.00 s does not lie",
-        ),
-        "a segment ends late": (times(3, 3, 2), "yaml, line 3: .*does not lie"),
-        "a negative offset": (times(2, -1, 1), "yaml, line 2: segment 2 has offset -1"),
-        "a duration of 0": (times(2, 1.5, 0), "yaml, line 2: segment 2 .*duration 0"),
-        "a reversed segment": (times(2, 1.5, -1), "yaml, line 2: .*duration -1"),
-        "an offset that is no number": (times(2, ".nan", 1), "yaml, line 2: .*offset nan"),
-        "an infinite duration": (times(2, 1, ".inf"), "yaml, line 2: .*duration inf"),
-        "a duration that is a truth value": (times(2, 1, "true"), "yaml, line 2: .*duration True"),
-        "a segment inside another": (times(2, 0.5, 0.5), "yaml, line 2: .*yaml, line 1. overlap"),
-        "the same segment twice": (times(2, 0.25, 1.0), "yaml, line [12]: .*overlap"),
-        "an item without wav": (
-            line(f"{TXT}.yaml", 2, "- {offset: 1, duration: 1}"),
-            r"yaml is not a list .*\(line 2\)",
-        ),
-        "an item that is a text": (
-            line(f"{TXT}.yaml", 2, "- wav"),
-            r"yaml is not a list .*\(line 2\)",
-        ),
-        "YAML that ends early": (
-            line(f"{TXT}.yaml", 6, "- {offset: 1,"),
-            "yaml, line [67], is not YAML",
-        ),
-        "an empty list": (content(f"{TXT}.yaml", "[]\n"), "yaml is not a list of segments"),
-        "a mapping": (content(f"{TXT}.yaml", "a: 1\n"), "yaml is not a list of segments"),
-        "a recording that is missing": (
-            times(4, 0, 1, "c.wav"),
-            "yaml, line 4: audio file .*c.wav does not exist",
-        ),
-        "a translation too few": (
-            line(f"{TXT}.de", 6, None),
-            "has 6 segments but .*de has 5 lines; number 6",
-        ),
-        "a transcript too many": (
-            line(f"{TXT}.en", 0, "More."),
-            "has 6 segments but .*en has 7 lines; number 7",
-        ),
-        "a translation in Latin-1": (encoded(f"{TXT}.de", "latin-1"), rf"de {UTF8}\)"),
-        "a translation in UTF-16": (
-            encoded(f"{TXT}.de", "utf-16"),
-            r"de is not a text file in UTF-8 \(line 1",
-        ),
-        "UTF-16 without a mark": (
-            encoded(f"{TXT}.de", "utf-16-le", "Eins.\nZwei.\n"),
-            r"de .*\(line 1 has a zero byte",
-        ),
-        "no translations": (remove(f"{TXT}.de"), "There is no file .*de"),
-        "no segments": (remove(f"{TXT}.yaml"), "There is no file .*yaml"),
-        "damaged audio": (
-            content(f"{WAV}/a.wav", "RIFF"),
-            "yaml, line 1: Audio file .*a.wav is damaged",
-        ),
-        "empty audio": (content(f"{WAV}/a.wav", ""), "yaml, line 1: Audio file .*a.wav is damaged"),
-        "damaged audio for ffmpeg": (
-            lambda root: (remove(f"{WAV}/a.wav")(root), content(f"{WAV}/a.m4a", "x")(root)),
-            "yaml, line 1: .*a.m4a is damaged",
-        ),
-        "two recordings of one name": (
-            lambda root: (
-                copy(f"{WAV}/a.wav", f"{WAV}/x/a.wav")(root),
-                times(4, 0, 1, "x/a.wav")(root),
-            ),
-            "yaml, line 4: two recordings have the name 'a'",
-        ),
-    },
-    "iwslt": {
-        "a reference too few": (
-            line("tst.de", 6, None),
-            "tst.yaml has 6 segments but .*tst.de has 5 lines; number 6",
-        ),
-        "an offset in words": (
-            line("tst.yaml", 5, yaml_item("soon", 1)),
-            "tst.yaml, line 5: .*offset 'soon'",
-        ),
-    },
-    "acl6060": {
-        "no times": (
-            remove(f"{SPLIT}.yaml"),
-            "no file .*yaml; ACL 60/60 has no times of its segments",
-        ),
-        "no reference": (remove(f"{ACL}.de.txt"), "There is no file .*de.txt"),
-        "another number of lines": (
-            line(f"{ACL}.de.txt", 1, None),
-            "has 6 segments but .*de.txt has 5 lines",
-        ),
-    },
-    "europarl_st": {
-        "a line of two fields": (
-            line(f"{LST}.lst", 2, "a 1.5"),
-            "segments.lst, line 2 must have the name",
-        ),
-        "a time in words": (
-            line(f"{LST}.lst", 2, "a one 2"),
-            "segments.lst, line 2 must have the name",
-        ),
-        "a reversed segment": (
-            line(f"{LST}.lst", 2, "a 2.5 1.5"),
-            "segments.lst, line 2: a segment lasts from 2.50 to 1.50",
-        ),
-        "an unknown speech": (
-            line(f"{LST}.lst", 2, "c 1 2"),
-            "segments.lst, line 2: audio file .*c does not exist",
-        ),
-        "a translation too few": (
-            line(f"{LST}.de", 6, None),
-            "segments.lst has 6 lines but .*segments.de has 5; line 6",
-        ),
-    },
-    "realsi": {
-        "content that is not JSON": (
-            content("en2de-a.json", '{\n "segment": [\n'),
-            "en2de-a.json, line 3, is not JSON",
-        ),
-        "a list": (
-            content("en2de-a.json", "[]"),
-            "en2de-a.json is not an object with the list 'segment'",
-        ),
-        "no segments": (content("en2de-a.json", '{"segment": []}'), "en2de-a.json has no segment"),
-        "a segment without an end": (
-            item("en2de-a.json", 2, end_time=None),
-            "en2de-a.json, segment 2 must have start_time",
-        ),
-        "a time that is a text": (
-            item("en2de-a.json", 2, start_time="1500"),
-            "en2de-a.json, segment 2 must have start_time",
-        ),
-        "a translation that is a number": (
-            item("en2de-a.json", 2, trg_text=3),
-            "en2de-a.json, segment 2 has a src_text or trg_text",
-        ),
-        "seconds instead of milliseconds": (
-            item("en2de-a.json", 2, start_time=90000, end_time=91000),
-            "en2de-a.json, segment 2: .*does not lie",
-        ),
-        "no recording": (
-            remove("en2de-b.wav"),
-            "en2de-b.json: audio file .*en2de-b.wav does not exist",
-        ),
-    },
-    "covost2": {
-        "a line of two columns": (
-            line(TABLE, 2, "a.mp3\tOne."),
-            "tsv, line 2 has 2 columns instead of 4",
-        ),
-        "no column of translations": (
-            line(TABLE, 1, "path\tsentence\tx\tclient_id"),
-            "tsv, line 1 has no column translation",
-        ),
-        "an empty table": (content(TABLE, "\n"), "tsv is empty"),
-        "a missing clip": (
-            remove("en/clips/a.wav"),
-            "tsv, line 2: audio file .*a.mp3 does not exist",
-        ),
-        "a sentence in Latin-1": (
-            encoded(TABLE, "latin-1", "path\tsentence\ttranslation\nx\ty\tö\n"),
-            rf"tsv {UTF8}\)",
-        ),
-        "no table": (remove(TABLE), "has neither .*test.tsv nor"),
-    },
-    "fleurs": {
-        "a line of two columns": (
-            line(f"en_us/{SPLIT}.tsv", 2, "1\tb.wav"),
-            "tsv, line 2 has 2 columns instead of 7",
-        ),
-        "another sentence of one id": (
-            line(f"de_de/{SPLIT}.tsv", 2, "0\tx.wav\tAnders.\ta\tx\t1\tMALE"),
-            "tsv, line 2 has another sentence for id '0'",
-        ),
-        "no common sentence": (
-            content(f"de_de/{SPLIT}.tsv", "9\tx.wav\tA.\ta\tx\t1\tMALE\n"),
-            "No id of .*tsv is in",
-        ),
-        "no table of the target": (remove(f"de_de/{SPLIT}.tsv"), "There is no file .*de_de"),
-    },
-    "huggingface": {
-        "no data set": (
-            remove("saved/dataset_dict.json"),
-            "saved cannot be read as a data set on disk",
-        ),
-        "a damaged table": (
-            content(f"saved/{SPLIT}/data-00000-of-00001.arrow", "no"),
-            "saved cannot be read as a data set on disk",
-        ),
-        "an unknown column": (
-            columns(translation="german"),
-            "row 0, segment 0 has no text in 'german'",
-        ),
-        "an unknown column of audio": (
-            columns(audio="sound"),
-            "Unknown column 'sound'; choose one of: audio",
-        ),
-        "texts without the language": (
-            columns(segments=None, transcript=None, target_language="es"),
-            "row 0 has no text in 'translation' for the language 'es'",
-        ),
-    },
-    "lhotse": {
-        "a line that is not JSON": (
-            content(MANIFEST, gzip.compress(b'{"id"')),
-            "gz, line 1, is not JSON",
-        ),
-        "a file that is not compressed": (content(MANIFEST, "{}\n"), "gz, line 1 cannot be read"),
-        "an empty manifest": (content(MANIFEST, gzip.compress(b"")), "gz is empty"),
-        "a mixed cut": (
-            cuts(2, lambda cut: cut.update(type="MixedCut")),
-            "gz, line 2 is a MixedCut",
-        ),
-        "features without a recording": (
-            cuts(2, lambda cut: cut.pop("recording")),
-            "gz, line 2 is a cut without a recording",
-        ),
-        "a recording in memory": (
-            cuts(1, lambda cut: cut["recording"]["sources"][0].update(type="memory")),
-            "gz, line 1 has a recording that is not one audio",
-        ),
-        "another speed": (
-            cuts(1, lambda cut: cut["recording"].update(transforms=[{"name": "Speed"}])),
-            "gz, line 1 has transforms",
-        ),
-        "a cut after the end": (
-            cuts(2, lambda cut: cut.update(start=3.0)),
-            "gz, line 2: the recording from 3.00 to 7.00 s does not",
-        ),
-        "a supervision without a start": (
-            supervision(start=None),
-            "gz, line 1, supervision 2 has no start or duration",
-        ),
-        "a reversed supervision": (
-            supervision(duration=-1.0),
-            "gz, line 1, supervision 2: .*must end after its start",
-        ),
-        "a supervision inside another": (
-            supervision(start=0.3, duration=0.2),
-            "gz, line 1, supervision 2: .*overlap",
-        ),
-        "some translations": (
-            supervision(custom={}),
-            "gz, line 1, supervision 2 has no translation, but",
-        ),
-        "two cuts of one name": (
-            cuts(2, lambda cut: cut.update(id="a")),
-            "gz, line 2: two recordings have the name 'a'",
-        ),
-    },
-    "folder": {
-        "times in another form": (
-            line(SRT, 2, "0:01 -> 0:02"),
-            "a.de.srt, line 2 must be 00:00:01,000 -->",
-        ),
-        "a subtitle without a text": (
-            line(SRT, 3, None),
-            "a.de.srt, line 2 has times without a text",
-        ),
-        "a reversed subtitle": (
-            line(SRT, 2, "00:00:02,000 --> 00:00:01,000"),
-            "a.de.srt, line 2: .*must end after its start",
-        ),
-        "a subtitle after the end": (
-            line(SRT, 2, "00:01:02,000 --> 00:01:03,000"),
-            "a.de.srt, line 2: .*does not lie",
-        ),
-        "overlapping subtitles": (
-            line(SRT, 6, "00:00:00,250 --> 00:00:01,000"),
-            "a.de.srt, line [26]: .*overlap",
-        ),
-        "empty subtitles": (content(SRT, "\n"), "a.de.srt is empty"),
-        "subtitles in Latin-1": (encoded(SRT, "latin-1", "1\nä\n"), rf"a.de.srt {UTF8}\)"),
-        "a transcript too few": (
-            line(TSV, 3, None),
-            "a.de.srt has 3 segments but .*a.en.tsv has 2; .*a.de.srt, line 10",
-        ),
-        "a table with a time in words": (
-            line(TSV, 2, "one\t2\tx"),
-            "a.en.tsv, line 2 must begin with start and end",
-        ),
-        "a table without a text": (
-            line(TSV, 2, "1\t2\t "),
-            "a.en.tsv, line 2 has times without a text",
-        ),
-        "a table of two columns": (
-            line(TSV, 2, "1\t2"),
-            "a.en.tsv, line 2 has 2 columns instead of 3",
-        ),
-        "a text without a language": (
-            content(f"{SPLIT}/a.txt", "A."),
-            "a.txt does not name its language",
-        ),
-        "a text of an unknown language": (
-            content(f"{SPLIT}/a.xx.txt", "A."),
-            "a.xx.txt does not name its language",
-        ),
-        "a text of no talk": (
-            content(f"{SPLIT}/c.de.txt", "A."),
-            "c.de.txt belongs to no audio file",
-        ),
-        "two references of a talk": (
-            content(f"{SPLIT}/a.de.txt", "A."),
-            "a.de.srt and .*a.de.txt are two texts",
-        ),
-        "subtitles in another format": (
-            content(f"{SPLIT}/a.de.vtt", "WEBVTT"),
-            "a.de.vtt has a format that cannot be read",
-        ),
-        "a reference of one talk only": (
-            remove(f"{SPLIT}/b.de.srt"),
-            "b.en.tsv, line 1 has no translation, but .*a.de.srt, line 2",
-        ),
-        "a damaged film": (
-            lambda root: (remove(f"{SPLIT}/a.wav")(root), content(f"{SPLIT}/a.webm", "x")(root)),
-            "a.webm: Audio file .*a.webm is damaged",
-        ),
-        "two recordings of one name": (
-            copy(f"{SPLIT}/a.wav", f"{SPLIT}/a.flac"),
-            "two recordings have the name 'a', .*a.flac and .*a.wav",
-        ),
-    },
+Cases = dict[str, tuple[Damage, str]]
+MUSTC: Cases = {
+    "segment after the end": (times(2, 9, 1), "yaml, line 2: .* 9.00 to 10.00 s does not lie"),
+    "segment ends late": (times(3, 3, 2), "yaml, line 3: .*does not lie"),
+    "negative offset": (times(2, -1, 1), "yaml, line 2: segment 2 has offset -1"),
+    "duration of 0": (times(2, 1.5, 0), "yaml, line 2: segment 2 .*duration 0"),
+    "reversed segment": (times(2, 1.5, -1), "yaml, line 2: .*duration -1"),
+    "offset that is no number": (times(2, ".nan", 1), "yaml, line 2: .*offset nan"),
+    "infinite duration": (times(2, 1, ".inf"), "yaml, line 2: .*duration inf"),
+    "duration that is a truth value": (times(2, 1, "true"), "yaml, line 2: .*duration True"),
+    "segment inside another": (times(2, 0.5, 0.5), "yaml, line 2: .*yaml, line 1. overlap"),
+    "same segment twice": (times(2, 0.25, 1.0), "yaml, line [12]: .*overlap"),
+    "item without wav": (
+        line(YAML, 2, "- {offset: 1, duration: 1}"),
+        r"yaml is not a list .*\(line 2\)",
+    ),
+    "item that is a text": (line(YAML, 2, "- wav"), r"yaml is not a list .*\(line 2\)"),
+    "YAML that ends early": (line(YAML, 6, "- {offset: 1,"), "yaml, line [67], is not YAML"),
+    "offset that is a list": (times(2, [2], 1), r"yaml, line 2: .*offset \[2\]"),
+    "empty list": (content(YAML, "[]\n"), "yaml is not a list of segments"),
+    "mapping": (content(YAML, "a: 1\n"), "yaml is not a list of segments"),
+    "recording that is missing": (
+        times(4, 0, 1, "c.wav"),
+        "yaml, line 4: audio file .*c.wav does not exist",
+    ),
+    "translation too few": (line(DE, 6, None), "has 6 segments but .*de has 5 lines; number 6"),
+    "translation too many": (line(DE, 0, "Mehr."), "has 6 segments but .*de has 7 lines; number 7"),
+    "transcript too many": (line(EN, 0, "More."), "has 6 segments but .*en has 7 lines; number 7"),
+    "translation in Latin-1": (encoded(DE, "latin-1"), rf"de {UTF8}\)"),
+    "translation in UTF-16": (encoded(DE, "utf-16"), r"de is not a text file in UTF-8 \(line 1"),
+    "UTF-16 without a mark": (
+        encoded(DE, "utf-16-le", "Eins.\nZwei.\n"),
+        r"de .*\(line 1 has a zero byte",
+    ),
+    "no translations": (remove(DE), "There is no file .*de"),
+    "no segments": (remove(YAML), "There is no file .*yaml"),
+    "damaged audio": (
+        content(f"{WAV}/a.wav", "RIFF"),
+        "yaml, line 1: Audio file .*a.wav is damaged",
+    ),
+    "empty audio": (content(f"{WAV}/a.wav", ""), "yaml, line 1: Audio file .*a.wav is damaged"),
+    "damaged audio for ffmpeg": (
+        lambda root: (remove(f"{WAV}/a.wav")(root), content(f"{WAV}/a.m4a", "x")(root)),
+        "yaml, line 1: .*a.m4a is damaged",
+    ),
+    "two recordings of one name": (
+        lambda root: (
+            copy(f"{WAV}/a.wav", f"{WAV}/x/a.wav")(root),
+            times(4, 0, 1, "x/a.wav")(root),
+        ),
+        "yaml, line 4: two recordings have the name 'a'",
+    ),
+}
+IWSLT: Cases = {
+    "reference too few": (
+        line("tst.de", 6, None),
+        "tst.yaml has 6 segments but .*tst.de has 5 lines; number 6",
+    ),
+    "offset in words": (
+        line("tst.yaml", 5, yaml_item("soon", 1)),
+        "tst.yaml, line 5: .*offset 'soon'",
+    ),
+}
+ACL6060: Cases = {
+    "no times": (remove(f"{SPLIT}.yaml"), "no file .*yaml; ACL 60/60 has no times of its segments"),
+    "no reference": (remove(f"{ACL}.de.txt"), "There is no file .*de.txt"),
+    "another number of lines": (
+        line(f"{ACL}.de.txt", 1, None),
+        "has 6 segments but .*de.txt has 5 lines",
+    ),
+}
+EUROPARL_ST: Cases = {
+    "line of two fields": (
+        line(f"{LST}.lst", 2, "a 1.5"),
+        "segments.lst, line 2 must have the name",
+    ),
+    "time in words": (line(f"{LST}.lst", 2, "a one 2"), "segments.lst, line 2 must have the name"),
+    "reversed segment": (
+        line(f"{LST}.lst", 2, "a 2.5 1.5"),
+        "segments.lst, line 2: a segment lasts from 2.50 to 1.50",
+    ),
+    "unknown speech": (
+        line(f"{LST}.lst", 2, "c 1 2"),
+        "segments.lst, line 2: audio file .*c does not exist",
+    ),
+    "translation too few": (
+        line(f"{LST}.de", 6, None),
+        "segments.lst has 6 lines but .*segments.de has 5; line 6",
+    ),
+}
+REALSI: Cases = {
+    "content that is not JSON": (
+        content("en2de-a.json", '{\n "segment": [\n'),
+        "en2de-a.json, line 3, is not JSON",
+    ),
+    "list": (
+        content("en2de-a.json", "[]"),
+        "en2de-a.json is not an object with the list 'segment'",
+    ),
+    "no segments": (content("en2de-a.json", '{"segment": []}'), "en2de-a.json has no segment"),
+    "segment without an end": (
+        item("en2de-a.json", 2, end_time=None),
+        "en2de-a.json, segment 2 must have start_time",
+    ),
+    "time that is a text": (
+        item("en2de-a.json", 2, start_time="1500"),
+        "en2de-a.json, segment 2 must have start_time",
+    ),
+    "translation that is a number": (
+        item("en2de-a.json", 2, trg_text=3),
+        "en2de-a.json, segment 2 has a src_text or trg_text",
+    ),
+    "seconds instead of milliseconds": (
+        item("en2de-a.json", 2, start_time=90000, end_time=91000),
+        "en2de-a.json, segment 2: .*does not lie",
+    ),
+    "no recording": (
+        remove("en2de-b.wav"),
+        "en2de-b.json: audio file .*en2de-b.wav does not exist",
+    ),
+}
+COVOST2: Cases = {
+    "line of two columns": (
+        line(TABLE, 2, "a.mp3\tOne."),
+        "tsv, line 2 has 2 columns instead of 4",
+    ),
+    "no column of translations": (
+        line(TABLE, 1, "path\tsentence\tx\tclient_id"),
+        "tsv, line 1 has no column translation",
+    ),
+    "empty table": (content(TABLE, "\n"), "tsv is empty"),
+    "missing clip": (remove("en/clips/a.wav"), "tsv, line 2: audio file .*a.mp3 does not exist"),
+    "sentence in Latin-1": (
+        encoded(TABLE, "latin-1", "path\tsentence\ttranslation\nx\ty\tö\n"),
+        rf"tsv {UTF8}\)",
+    ),
+    "no table": (remove(TABLE), "has neither .*test.tsv nor"),
+}
+FLEURS: Cases = {
+    "line of two columns": (
+        line(f"en_us/{SPLIT}.tsv", 2, "1\tb.wav"),
+        "tsv, line 2 has 2 columns instead of 7",
+    ),
+    "another sentence of one id": (
+        line(f"de_de/{SPLIT}.tsv", 2, "0\tx.wav\tAnders.\ta\tx\t1\tMALE"),
+        "tsv, line 2 has another sentence for id '0'",
+    ),
+    "no common sentence": (
+        content(f"de_de/{SPLIT}.tsv", "9\tx.wav\tA.\ta\tx\t1\tMALE\n"),
+        "No id of .*tsv is in",
+    ),
+    "no table of the target": (remove(f"de_de/{SPLIT}.tsv"), "There is no file .*de_de"),
+}
+HUGGINGFACE: Cases = {
+    "no data set": (
+        remove("saved/dataset_dict.json"),
+        "saved cannot be read as a data set on disk",
+    ),
+    "damaged table": (
+        content(f"saved/{SPLIT}/data-00000-of-00001.arrow", "no"),
+        "saved cannot be read as a data set on disk",
+    ),
+    "unknown column": (columns(translation="german"), "row 0, segment 0 has no text in 'german'"),
+    "unknown column of audio": (
+        columns(audio="sound"),
+        "Unknown column 'sound'; choose one of: audio",
+    ),
+    "texts without the language": (
+        columns(segments=None, transcript=None, target_language="es"),
+        "row 0 has no text in 'translation' for the language 'es'",
+    ),
+}
+LHOTSE: Cases = {
+    "line that is not JSON": (
+        content(MANIFEST, gzip.compress(b'{"id"')),
+        "gz, line 1, is not JSON",
+    ),
+    "file that is not compressed": (content(MANIFEST, "{}\n"), "gz, line 1 cannot be read"),
+    "empty manifest": (content(MANIFEST, gzip.compress(b"")), "gz is empty"),
+    "mixed cut": (cuts(2, lambda cut: cut.update(type="MixedCut")), "gz, line 2 is a MixedCut"),
+    "features without a recording": (
+        cuts(2, lambda cut: cut.pop("recording")),
+        "gz, line 2 is a cut without a recording",
+    ),
+    "recording in memory": (
+        cuts(1, lambda cut: cut["recording"]["sources"][0].update(type="memory")),
+        "gz, line 1 has a recording that is not one audio",
+    ),
+    "another speed": (
+        cuts(1, lambda cut: cut["recording"].update(transforms=[{"name": "Speed"}])),
+        "gz, line 1 has transforms",
+    ),
+    "cut after the end": (
+        cuts(2, lambda cut: cut.update(start=3.0)),
+        "gz, line 2: the recording from 3.00 to 7.00 s does not",
+    ),
+    "supervision without a start": (
+        supervision(start=None),
+        "gz, line 1, supervision 2 has no start or duration",
+    ),
+    "reversed supervision": (
+        supervision(duration=-1.0),
+        "gz, line 1, supervision 2: .*must end after its start",
+    ),
+    "supervision inside another": (
+        supervision(start=0.3, duration=0.2),
+        "gz, line 1, supervision 2: .*overlap",
+    ),
+    "some translations": (
+        supervision(custom={}),
+        "gz, line 1, supervision 2 has no translation, but",
+    ),
+    "two cuts of one name": (
+        cuts(2, lambda cut: cut.update(id="a")),
+        "gz, line 2: two recordings have the name 'a'",
+    ),
+}
+FOLDER: Cases = {
+    "times in another form": (
+        line(SRT, 2, "0:01 -> 0:02"),
+        "a.de.srt, line 2 must be 00:00:01,000 -->",
+    ),
+    "subtitle without a text": (line(SRT, 3, None), "a.de.srt, line 2 has times without a text"),
+    "reversed subtitle": (
+        line(SRT, 2, "00:00:02,000 --> 00:00:01,000"),
+        "a.de.srt, line 2: .*must end after its start",
+    ),
+    "subtitle after the end": (
+        line(SRT, 2, "00:01:02,000 --> 00:01:03,000"),
+        "a.de.srt, line 2: .*does not lie",
+    ),
+    "overlapping subtitles": (
+        line(SRT, 6, "00:00:00,250 --> 00:00:01,000"),
+        "a.de.srt, line [26]: .*overlap",
+    ),
+    "empty subtitles": (content(SRT, "\n"), "a.de.srt is empty"),
+    "subtitles in Latin-1": (encoded(SRT, "latin-1", "1\nä\n"), rf"a.de.srt {UTF8}\)"),
+    "transcript too few": (
+        line(TSV, 3, None),
+        "a.de.srt has 3 segments but .*a.en.tsv has 2; .*a.de.srt, line 10",
+    ),
+    "table with a time in words": (
+        line(TSV, 2, "one\t2\tx"),
+        "a.en.tsv, line 2 must begin with start and end",
+    ),
+    "table without a text": (line(TSV, 2, "1\t2\t "), "a.en.tsv, line 2 has times without a text"),
+    "table of two columns": (line(TSV, 2, "1\t2"), "a.en.tsv, line 2 has 2 columns instead of 3"),
+    "text without a language": (
+        content(f"{SPLIT}/a.txt", "A."),
+        "a.txt does not name its language",
+    ),
+    "text of an unknown language": (
+        content(f"{SPLIT}/a.xx.txt", "A."),
+        "a.xx.txt does not name its language",
+    ),
+    "text of no talk": (content(f"{SPLIT}/c.de.txt", "A."), "c.de.txt belongs to no audio file"),
+    "two references of a talk": (
+        content(f"{SPLIT}/a.de.txt", "A."),
+        "a.de.srt and .*a.de.txt are two texts",
+    ),
+    "subtitles in another format": (
+        content(f"{SPLIT}/a.de.vtt", "WEBVTT"),
+        "a.de.vtt has a format that cannot be read",
+    ),
+    "reference of one talk only": (
+        remove(f"{SPLIT}/b.de.srt"),
+        "b.en.tsv, line 1 has no translation, but .*a.de.srt, line 2",
+    ),
+    "damaged film": (
+        lambda root: (remove(f"{SPLIT}/a.wav")(root), content(f"{SPLIT}/a.webm", "x")(root)),
+        "a.webm: Audio file .*a.webm is damaged",
+    ),
+    "two recordings of one name": (
+        copy(f"{SPLIT}/a.wav", f"{SPLIT}/a.flac"),
+        "two recordings have the name 'a', .*a.flac and .*a.wav",
+    ),
+}
+CASES: dict[str, Cases] = {
+    "mustc": MUSTC,
+    "iwslt": IWSLT,
+    "acl6060": ACL6060,
+    "europarl_st": EUROPARL_ST,
+    "realsi": REALSI,
+    "covost2": COVOST2,
+    "fleurs": FLEURS,
+    "huggingface": HUGGINGFACE,
+    "lhotse": LHOTSE,
+    "folder": FOLDER,
 }
 
 
@@ -512,7 +481,7 @@ def test_a_malformed_corpus_is_refused(
 
 def test_a_mark_of_the_byte_order_is_no_text(talks: list[Talk], tmp_path: Path) -> None:
     corpus = corpus_of("mustc", talks, tmp_path / "mustc")
-    path = tmp_path / "mustc" / f"{TXT}.de"
+    path = tmp_path / "mustc" / DE
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert corpus.talks(SPLIT)[0].segments[0].targets["de"].text == "Eins zwei."
     table = corpus_of("covost2", talks, tmp_path / "covost2")
@@ -542,7 +511,7 @@ def test_segments_that_overlap_in_part_are_used_and_named(
     talks: list[Talk], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = corpus_of("mustc", talks, tmp_path)
-    line(f"{TXT}.yaml", 2, yaml_item(1.0, 1.0))(tmp_path)
+    line(YAML, 2, yaml_item(1.0, 1.0))(tmp_path)
     assert len(corpus.talks(SPLIT)[0].segments) == 3
     [record] = caplog.records
     assert "1 segments overlap the one before, first" in record.getMessage()

@@ -1,7 +1,6 @@
 """MuST-C's layout on a small folder, with everything that may be wrong with it."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -115,49 +114,6 @@ def test_its_segments_train_non_streaming_chains_of_thought(root: Path) -> None:
 
 def test_folder_of_the_pair_is_accepted(root: Path) -> None:
     assert read(root / "en-de") == read(root)
-
-
-def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
-    def apply(root: Path) -> None:
-        path = root / "en-de" / "data" / "tst-COMMON" / "txt" / f"tst-COMMON.{name}"
-        path.write_text(change(path.read_text()))
-
-    return apply
-
-
-def remove(name: str) -> Callable[[Path], None]:
-    return lambda root: (root / "en-de" / "data" / "tst-COMMON" / name).unlink()
-
-
-@pytest.mark.parametrize(
-    ("damage", "what"),
-    [
-        (remove("txt/tst-COMMON.yaml"), "There is no file .*tst-COMMON.yaml"),
-        (remove("txt/tst-COMMON.de"), "There is no file .*tst-COMMON.de"),
-        (remove("wav/ted_2.wav"), "ted_2.wav does not exist"),
-        (
-            edit("de", lambda text: text + "Mehr.\n"),
-            "tst-COMMON.yaml has 4 segments but .*tst-COMMON.de has 5 lines",
-        ),
-        (
-            edit("yaml", lambda text: text.replace("offset: 4.0", "offset: 4.6")),
-            r"from 4.60 to 5.60 s does not lie",
-        ),
-        (
-            edit("yaml", lambda text: text.replace("offset: 4.0", "offset: -1")),
-            "segment 2 has offset -1",
-        ),
-        (edit("yaml", lambda text: text.replace("offset", "start")), "not a list of segments"),
-        (edit("yaml", lambda _: "hello"), "not a list of segments"),
-        (edit("yaml", lambda _: "- {"), "is not YAML"),
-        (edit("yaml", lambda _: ""), "not a list of segments"),
-    ],
-)
-def test_damage_is_named(root: Path, damage: Callable[[Path], None], what: str) -> None:
-    damage(root)
-    with pytest.raises(ZooError, match=what) as caught:
-        read(root)
-    assert "\n" not in str(caught.value).strip()
 
 
 def test_missing_folders_are_named(root: Path) -> None:

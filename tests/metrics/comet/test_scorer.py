@@ -1,5 +1,6 @@
 """The caller of the COMET environment: protocol, cache and errors, with an imitated environment."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.fixtures.comet_environment import calls, imitation
 from zoo.errors import ZooError
+from zoo.metrics.comet import score
 from zoo.metrics.comet.scorer import Comet, Text, environment, score_name
 
 TEXTS = [Text("a b", "x y", "x y"), Text("c d", "x c", "x y"), Text("a b", "x y", "x y")]
@@ -152,3 +154,28 @@ def test_lines_are_utf8_and_json(python: Path) -> None:
     assert one.score([Text("ü", "日本 \u2028 x", "日本")]) == {"COMET_b": [1.0]}
     (file,) = (python.parent / "cache").iterdir()
     assert set(json.loads(file.read_text())) == {"key", "score"}
+
+
+def test_a_file_is_named_by_its_content_which_the_cache_of_the_hub_names_a_link_by(
+    tmp_path: Path,
+) -> None:
+    blob, small = tmp_path / ("f" * score.SHA256), tmp_path / "small"
+    digest = hashlib.sha256(b"x").hexdigest()
+    for file in (blob, small):
+        file.write_bytes(b"x")
+        (tmp_path / f"link to {file.name}").symlink_to(file)
+        assert score.sha256(file) == digest
+    assert score.sha256(tmp_path / f"link to {blob.name}") == blob.name
+    assert score.sha256(tmp_path / f"link to {small.name}") == digest
+
+
+def test_a_model_has_one_checkpoint(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    with pytest.raises(score.BadModel, match="not 0"):
+        score.checkpoint_of(tmp_path)
+    (folder / "a.ckpt").touch()
+    assert score.checkpoint_of(tmp_path) == folder / "a.ckpt"
+    (folder / "b.ckpt").touch()
+    with pytest.raises(score.BadModel, match="not 2"):
+        score.checkpoint_of(tmp_path)

@@ -8,12 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from recipes.unit_speech.unit_vocoder import (
-    UnitVocoder,
-    distances,
-    duration_error,
-    magnitudes,
-)
+from recipes.unit_speech.unit_vocoder import UnitVocoder, distances, duration_error, magnitudes
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -145,9 +140,8 @@ def test_distances_are_those_of_spectra() -> None:
     same, mel = distances(one, one)
     assert float(same) == float(mel) == 0.0
     louder, louder_mel = distances(2 * one, one)
-    assert louder.item() == pytest.approx(
-        math.log(2) + 1, rel=1e-3
-    )  # in the logarithm; relative to it
+    # in the logarithm; relative to it
+    assert louder.item() == pytest.approx(math.log(2) + 1, rel=1e-3)
     assert float(louder_mel) == pytest.approx(math.log(2), rel=1e-3)
     assert distances(other, one)[0] > 0.5
     assert magnitudes(buzz(0.4)[None], 1024, 960, 240)[0, :, 10].argmax() in (

@@ -45,9 +45,8 @@ def test_a_filterbank_is_that_of_the_feature_extractors(samples: int) -> None:
     seamless = SeamlessM4TFeatureExtractor()(
         wave.numpy(), sampling_rate=16_000, return_tensors="pt"
     )
-    real = int(
-        seamless["attention_mask"].sum()
-    )  # an odd number of frames ends in half a pair, which is masked
+    # an odd number of frames ends in half a pair, which is masked
+    real = int(seamless["attention_mask"].sum())
     torch.testing.assert_close(
         seamless_features(frames, 2), seamless["input_features"][0][:real], rtol=0, atol=1e-4
     )
@@ -133,9 +132,8 @@ def test_only_new_audio_is_analysed(
         lambda windows, size: analysed.append(len(windows)) or mel(windows, size),
     )
     spectrogram.compute(cache, wave[:24_000], 0)
-    assert (
-        50 <= sum(analysed) <= 50 + 6
-    )  # half a second, and the ends of what is kept for centred windows
+    # half a second, and the ends of what is kept for centred windows
+    assert 50 <= sum(analysed) <= 50 + 6
     analysed.clear()
     spectrogram.compute(cache, wave[6_400:24_000], 6_400)
     assert sum(analysed) <= 6

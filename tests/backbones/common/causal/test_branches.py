@@ -55,9 +55,8 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     for row, ids in enumerate(branches):
         log_probs, kept = alone(backbone, ids)
         before = len(prompts[row // BEAMS])
-        torch.testing.assert_close(
-            turn.log_probs[row], log_probs, rtol=0, atol=2e-6
-        )  # the norms compute in float32
+        # the norms compute in float32
+        torch.testing.assert_close(turn.log_probs[row], log_probs, rtol=0, atol=2e-6)
         torch.testing.assert_close(
             turn.prefilled(row // BEAMS), kept[..., :before, :], rtol=0, atol=2e-6
         )

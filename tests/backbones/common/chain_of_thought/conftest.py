@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from tests.fixtures.shapes import text_shape
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
@@ -50,13 +51,7 @@ class Tiny(ChainOfThought):
         self.spectrogram = Filterbank(BINS)
         torch.manual_seed(self.seed)
         config = LlamaConfig(
-            vocab_size=len(self.tokenizer),
-            hidden_size=WIDTH,
-            intermediate_size=24,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            initializer_range=0.3,
+            **text_shape(layers=3, vocab_size=len(self.tokenizer)),
             attn_implementation=ATTENTION,
             eos_token_id=self.tokenizer.convert_tokens_to_ids(list(ENDS)),
         )

@@ -178,14 +178,8 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
         sizes.clear()
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, 90, 91]
         assert len(sizes) == 1 + len([90, 91, *separator]) - 1
-        script[:] = [
-            70,
-            71,
-            *separator[1:],
-            80,
-            81,
-            backbone.prompt.end,
-        ]  # spelled otherwise: without the space
+        # spelled otherwise: without the space
+        script[:] = [70, 71, *separator[1:], 80, 81, backbone.prompt.end]
         assert ask(backbone, session, Request(Task.TRANSCRIPTION, 15)) == [70, 71]
         sizes.clear()
         ask(backbone, session, Request(Task.TRANSLATION, 15))
@@ -253,10 +247,7 @@ def test_audio_is_transcribed_once_per_chunk(make: Make, live: Live) -> None:
         assert sizes == []
     assert [
         (answer.num_new_tokens, answer.prefix_length, answer.finished) for answer in silent
-    ] == [
-        (0, 0, True),
-        (0, 5, True),
-    ]
+    ] == [(0, 0, True), (0, 5, True)]
     assert (silent[0].transcript, silent[1].require_alignment().shape) == ("", (5, 1))
 
 
@@ -266,9 +257,8 @@ def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> 
     session = live(backbone, seconds=2.0)
     with scripted(backbone) as script, passes(backbone) as sizes:
         end = [*backbone.prompt.separator, backbone.prompt.end]
-        tail = backbone.prompt.ids(
-            "so"
-        )  # spelled as at the begin of a text, which takes one id more
+        # spelled as at the begin of a text, which takes one id more
+        tail = backbone.prompt.ids("so")
         script[:] = [70, 71, *tail[1:], *end]
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, *tail[1:]]
         ask(backbone, session, Request(Task.TRANSLATION, 12, torch.tensor([70, 71])))
@@ -404,11 +394,7 @@ def test_no_more_than_the_words_asked_for(make: Make, live: Live) -> None:
         backbone.text(some.token_ids.tolist()),
         some.tokens_in_first_words(2),
         some.finished,
-    ) == (
-        " ab cd ",
-        6,
-        False,
-    )
+    ) == (" ab cd ", 6, False)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from tests.backbones.common.chain_of_thought.test_training import PIECES
 from tests.backbones.common.graphs import without_host
 from tests.backbones.phi4_multimodal.tiny import CONFIG
 from tests.fixtures.seeds import assert_until
+from tests.fixtures.shapes import thinker_shape
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
@@ -27,31 +28,7 @@ from zoo.types import Capability, Request, Task
 
 LIMIT = 6
 LEAN = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
-THINKER: dict[str, Any] = {
-    "text_config": {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "initializer_range": 0.3,
-        "tie_word_embeddings": True,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10000.0,
-            "mrope_section": [2, 1, 1],
-        },
-    },
-    "audio_config": {
-        "d_model": 12,
-        "encoder_layers": 2,
-        "encoder_attention_heads": 2,
-        "encoder_ffn_dim": 24,
-        "num_mel_bins": 128,
-        "n_window": 20,
-        "initializer_range": 0.2,
-    },
-}
+THINKER = thinker_shape(audio_layers=2)
 OPTIONS: dict[str, Any] = {
     "embedding_std": 0.5,
     "dtype": "float64",

@@ -6,27 +6,19 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.seeds import assert_until
+from tests.fixtures.streams import new_system
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.history.keep_all import KeepAll
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.streaming.simulate import Source, simulate
-from zoo.systems.base import StreamingSystem
 from zoo.types import Instance
 
 TALKS = (3.1, 5.0, 4.2)
 
 
 def streamed(backbone: ChainOfThought, talks: Sequence[Tensor], batch: int) -> list[Instance]:
-    system = StreamingSystem(
-        name="streamuni",
-        backbone=backbone,
-        policy=TranscriptWaitK(k=1, max_seconds=1.6),
-        history=KeepAll(),
-        source_language="en",
-        target_language="de",
-        chunk_seconds=0.32,
+    system = new_system(
+        backbone, TranscriptWaitK(k=1, max_seconds=1.6), chunk_seconds=0.32, loaded=True
     )
-    system._loaded = True
     sources = [
         Source(str(index), talk.split(system.chunk_samples)) for index, talk in enumerate(talks)
     ]

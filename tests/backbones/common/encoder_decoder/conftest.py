@@ -149,9 +149,8 @@ def build(name: str) -> Family:
     model = model.double().eval()
     model.set_attn_implementation("eager")
     with torch.no_grad():
-        head.weight[END] *= (
-            5.0 if name == "speech_to_text" else 2.5
-        )  # so that answers end here and there
+        # so that answers end here and there
+        head.weight[END] *= 5.0 if name == "speech_to_text" else 2.5
     return Family(model, Decoder(module, head), opening)
 
 

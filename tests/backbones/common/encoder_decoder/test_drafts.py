@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.fixtures.streams import new_session, white_noise
+from tests.fixtures.streams import new_session, new_system, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.search import SearchConfig
@@ -18,7 +18,6 @@ from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import Policy
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Task
 
 Folders = Callable[..., Path]
@@ -126,15 +125,7 @@ def test_a_stream_writes_the_same_in_fewer_steps(
     def stream() -> list[str]:
         aligned = isinstance(policy, AlignAtt)
         history = RecentWords(words=words) if words and aligned else KeepAll()
-        system = StreamingSystem(
-            name="drafts",
-            backbone=seamless(folders),
-            policy=policy,
-            history=history,
-            source_language="en",
-            target_language="de",
-            chunk_seconds=0.5,
-        )
+        system = new_system(seamless(folders), policy, history, chunk_seconds=0.5)
         system.configure_model()
         session = system.open("talk")
         steps.clear()

@@ -252,9 +252,8 @@ def test_no_weights_unless_an_alignment_is_needed(
     assert (calls, plain.alignment) == ([], None)
     (aligned,) = backbone.decode([session], [Request()], ALIGNED)
     assert aligned.token_ids.equal(plain.token_ids)
-    assert (
-        len(calls) == 1 + plain.num_new_tokens - plain.truncated
-    )  # the prompt, then every token that was fed: one layer each
+    # the prompt, then every token that was fed: one layer each
+    assert len(calls) == 1 + plain.num_new_tokens - plain.truncated
 
 
 def test_frames_beyond_the_wave_are_attended_to_but_not_aligned_with(make: Make) -> None:

@@ -22,7 +22,7 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
-from tests.fixtures.streams import white_noise
+from tests.fixtures.streams import new_system, white_noise
 from zoo.backbones.base import is_restored
 from zoo.backbones.canary import Canary
 from zoo.backbones.common.alignment import AlignmentConfig
@@ -53,11 +53,8 @@ class Kind:
     prompted: bool = False  # whether the opening is an argument of ``generate``
 
 
-WHISPER = {
-    "language": "de",
-    "task": "translate",
-    "force_unique_generate_call": True,
-}  # the last: with its opening
+# the last: with its opening
+WHISPER = {"language": "de", "task": "translate", "force_unique_generate_call": True}
 ALL = {
     "speech_to_text": Kind(SpeechToText, Speech2TextForConditionalGeneration, ("en", "de"), {}),
     "whisper": Kind(Whisper, WhisperForConditionalGeneration, ("de", "en"), WHISPER),
@@ -90,17 +87,15 @@ def load(kind: str, folder: Path, **options: Any) -> EncoderDecoder:
 
 
 def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSystem:
-    streaming_system = StreamingSystem(
-        name="tiny",
-        backbone=backbone,
-        policy=AlignAtt(frames=2),
-        history=RecentWords(words=3),
+    return new_system(
+        backbone,
+        AlignAtt(frames=2),
+        RecentWords(words=3),
+        chunk_seconds=0.64,
         source_language=direction[0],
         target_language=direction[1],
-        chunk_seconds=0.64,
+        loaded=True,
     )
-    streaming_system._loaded = True
-    return streaming_system
 
 
 def session_with_audio(
@@ -209,9 +204,8 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
     assert second.prefix_length == 2
     assert second.alignment is not None
     assert len(second.alignment) == 2 + second.num_new_tokens
-    assert (
-        0 <= ceil(40_480 / backbone.frame_samples) - second.num_frames <= 1
-    )  # a frame just begun may have none
+    # a frame just begun may have none
+    assert 0 <= ceil(40_480 / backbone.frame_samples) - second.num_frames <= 1
     assert second.alignment.isfinite().all()
 
 

@@ -20,9 +20,8 @@ from zoo.errors import ZooError
 from zoo.languages import language
 
 PAD, BEGIN, END, HEADER, HEADER_END, USER, ASSISTANT, SPEECH = range(8)
-SPACE = (
-    8 + 188 + 32
-)  # 94 printable ASCII, 94 printable Latin-1, then the rest in order; a space is the 33rd of these
+# 94 printable ASCII, 94 printable Latin-1, then the rest in order; a space is the 33rd of these
+SPACE = 8 + 188 + 32
 NEWLINE = 8 + 188 + 10
 
 

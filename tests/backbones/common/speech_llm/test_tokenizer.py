@@ -19,11 +19,7 @@ def special_tokens(folder: Path, multipliers: set[int], *overrides: str) -> list
     """The tokens before the first byte."""
     cfg = compose("train", list(overrides))
     corpus = TokenizerCorpus(
-        talks=[],
-        source=language("en"),
-        target=language("de"),
-        size=500,
-        multipliers=multipliers,
+        talks=[], source=language("en"), target=language("de"), size=500, multipliers=multipliers
     )
     backbone_class(cfg).train_tokenizer(corpus, folder, arguments_of(cfg.backbone))
     tokenizer = AutoTokenizer.from_pretrained(folder)

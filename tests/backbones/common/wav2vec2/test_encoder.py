@@ -4,19 +4,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import Wav2Vec2Config, Wav2Vec2Model
 
+from tests.fixtures.shapes import ENCODER
 from zoo.backbones.common.wav2vec2 import encoder as module
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
-
-CONFIG = EncoderConfig(
-    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
-)
 
 
 def make(**changes: object) -> StreamingEncoder:
     torch.manual_seed(0)
-    return StreamingEncoder(dataclasses.replace(CONFIG, **changes)).double()
+    return StreamingEncoder(dataclasses.replace(ENCODER, **changes)).double()
 
 
 def audio(chunks: int, batch: int = 1, seed: int = 1) -> Tensor:
@@ -55,7 +51,7 @@ def seen(config: EncoderConfig, frame: int, frames: int, multiplier: int) -> tup
 
 
 def test_block_causal_window_by_hand() -> None:
-    chunks = dataclasses.replace(CONFIG, window=3)
+    chunks = dataclasses.replace(ENCODER, window=3)
     assert seen(chunks, 0, 240, 1) == (0, 47)
     assert seen(chunks, 47, 240, 1) == (0, 47)
     assert seen(chunks, 143, 240, 1) == (0, 143)
@@ -64,7 +60,7 @@ def test_block_causal_window_by_hand() -> None:
     assert seen(chunks, 96, 288, 2) == (0, 191)
     assert seen(chunks, 192, 288, 2) == (96, 287)
     assert seen(chunks, 200, 240, 4) == (96, 239)
-    frames = dataclasses.replace(CONFIG, window=2, window_unit="frames")
+    frames = dataclasses.replace(ENCODER, window=2, window_unit="frames")
     assert seen(frames, 95, 240, 1) == (0, 95)
     assert seen(frames, 100, 240, 1) == (4, 143)
     assert seen(frames, 143, 240, 1) == (47, 143)
@@ -126,44 +122,6 @@ def test_streams_of_different_age_and_block_size_share_a_batch(rope_angles: str)
             batched[row], encoder.stream([alone[row]], [blocks[row]])[0], rtol=0, atol=1e-10
         )
         torch.testing.assert_close(together[row].cache, alone[row].cache, rtol=0, atol=1e-10)
-
-
-def hugging_face() -> Wav2Vec2Model:
-    torch.manual_seed(2)
-    config = Wav2Vec2Config(
-        conv_dim=CONFIG.conv_channels,
-        conv_bias=True,
-        feat_extract_norm="layer",
-        do_stable_layer_norm=True,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-        num_conv_pos_embeddings=4,
-        num_conv_pos_embedding_groups=2,
-    )
-    return Wav2Vec2Model(config).double().eval()
-
-
-def test_wav2vec2_weights_fit_and_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without positions and with one block, ours is Hugging Face's network."""
-    theirs, ours = hugging_face(), make()
-    weights = {
-        name: tensor for name, tensor in theirs.state_dict().items() if "pos_conv" not in name
-    }
-    weights.pop("masked_spec_embed", None)
-    ours.load_state_dict(weights)
-    monkeypatch.setattr(theirs.encoder.pos_conv_embed, "forward", torch.zeros_like)
-    monkeypatch.setattr(
-        module,
-        "rotary",
-        lambda positions, size, *_: (torch.ones(positions, size // 2), torch.zeros(1)),
-    )
-    signal = audio(2)
-    expected = theirs(F.pad(signal, (80, 0)), output_hidden_states=True)
-    got = ours(signal, 2)
-    torch.testing.assert_close(got.hidden, expected.last_hidden_state, rtol=0, atol=1e-10)
-    torch.testing.assert_close(got.middle, expected.hidden_states[1], rtol=0, atol=1e-10)
 
 
 def test_attention_depends_on_distance_only() -> None:

@@ -19,25 +19,23 @@ from transformers import (
     Wav2Vec2Model,
 )
 
+from tests.fixtures.shapes import ENCODER
 from zoo.backbones.base import is_restored
 from zoo.backbones.common.pretrained.weights import share
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig, StreamingEncoder
+from zoo.backbones.common.wav2vec2.encoder import StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.errors import ZooError
 
-SHAPE = EncoderConfig(
-    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
-)
-LARGE = {  # the layer-norm variant of the large models, with SHAPE's numbers
-    "conv_dim": list(SHAPE.conv_channels),
+LARGE = {  # the layer-norm variant of the large models, with ENCODER's numbers
+    "conv_dim": list(ENCODER.conv_channels),
     "conv_bias": True,
     "feat_extract_norm": "layer",
     "do_stable_layer_norm": True,
-    "hidden_size": SHAPE.hidden,
-    "num_hidden_layers": SHAPE.layers,
-    "num_attention_heads": SHAPE.heads,
-    "intermediate_size": SHAPE.ff,
+    "hidden_size": ENCODER.hidden,
+    "num_hidden_layers": ENCODER.layers,
+    "num_attention_heads": ENCODER.heads,
+    "intermediate_size": ENCODER.ff,
     "num_conv_pos_embeddings": 4,
     "num_conv_pos_embedding_groups": 2,
     "vocab_size": 8,
@@ -56,30 +54,31 @@ def saved(folder: Path, kind: type, **changed: object) -> Path:
     model = kind(config(**(LARGE | changed)))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.normal_(
-                std=0.3
-            )  # zeros and ones of fresh norms and biases would hide a mix-up
+            # zeros and ones of fresh norms and biases would hide a mix-up
+            parameter.normal_(std=0.3)
     model.save_pretrained(folder)
     return folder
 
 
-def without_positions(model: Wav2Vec2Model, samples: Tensor) -> Tensor:
-    """Hugging Face's own computation, without its positional convolution."""
+def without_positions(model: Wav2Vec2Model, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Hugging Face's own computation, without its positional convolution: last and middle layer."""
 
     class Nothing(nn.Module):
         def forward(self, hidden: Tensor) -> Tensor:
             return torch.zeros_like(hidden)
 
     model.encoder.pos_conv_embed = Nothing()
-    return model.eval()(samples).last_hidden_state
+    output = model.eval()(samples, output_hidden_states=True)
+    return output.last_hidden_state, output.hidden_states[1]
 
 
 def unrotated(
     encoder: StreamingEncoder, samples: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> Tensor:
-    """Ours without positions."""
+) -> tuple[Tensor, Tensor]:
+    """Ours without positions, in one block."""
     monkeypatch.setattr("zoo.backbones.common.wav2vec2.encoder.rotate", lambda x, cos, sin: x)
-    return encoder.eval()(samples, 1).hidden
+    output = encoder.eval()(samples, 2)
+    return output.hidden, output.middle
 
 
 @pytest.mark.parametrize("kind", [Wav2Vec2Model, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining])
@@ -87,13 +86,14 @@ def test_it_computes_what_wav2vec2_computes_but_for_positions(
     tmp_path: Path, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = saved(tmp_path, kind)
-    encoder = StreamingEncoder(SHAPE)
+    encoder = StreamingEncoder(ENCODER)
     load_encoder(encoder, str(folder))
-    samples = torch.randn(1, 15_360)
+    samples = torch.randn(1, 2 * 15_360)
     theirs = without_positions(
         Wav2Vec2Model.from_pretrained(folder), torch.nn.functional.pad(samples, (80, 0))
     )
-    torch.testing.assert_close(unrotated(encoder, samples, monkeypatch), theirs, rtol=0, atol=1e-5)
+    ours = unrotated(encoder, samples, monkeypatch)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
 
 
 def test_a_file_of_older_transformers_is_read_too(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_older_transformers_is_read_too(tmp_path: Path) -> None:
     }
     assert "wav2vec2.encoder.pos_conv_embed.conv.weight_g" in old
     torch.save(old, folder / "pytorch_model.bin")
-    encoder = StreamingEncoder(SHAPE)
+    encoder = StreamingEncoder(ENCODER)
     load_encoder(encoder, str(folder))
     for name, tensor in encoder.state_dict().items():
         assert torch.equal(tensor, weights[f"wav2vec2.{name}"]), name
@@ -117,7 +117,7 @@ def test_a_file_of_older_transformers_is_read_too(tmp_path: Path) -> None:
 
 def test_the_backbone_starts_from_them_in_its_own_type(make: Make, tmp_path: Path) -> None:
     folder = saved(tmp_path, Wav2Vec2ForCTC)
-    backbone = make(encoder=SHAPE, encoder_weights=str(folder))
+    backbone = make(encoder=ENCODER, encoder_weights=str(folder))
     assert all(is_restored(parameter) for parameter in backbone.encoder.parameters())
     assert not any(is_restored(parameter) for parameter in backbone.decoder.parameters())
     weights = load_file(folder / "model.safetensors")
@@ -151,12 +151,12 @@ def test_incompatible_options_are_refused(
 ) -> None:
     folder = saved(tmp_path, Wav2Vec2Model, **changed)
     with pytest.raises(ZooError, match=sentence):
-        load_encoder(StreamingEncoder(SHAPE), str(folder))
+        load_encoder(StreamingEncoder(ENCODER), str(folder))
 
 
 def test_another_network_and_missing_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="is a 'hubert'"):
-        load_encoder(StreamingEncoder(SHAPE), str(saved(tmp_path / "hubert", HubertModel)))
+        load_encoder(StreamingEncoder(ENCODER), str(saved(tmp_path / "hubert", HubertModel)))
     folder = saved(tmp_path / "holes", Wav2Vec2Model)
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.layers.1.attention.k_proj.bias"]
@@ -165,7 +165,7 @@ def test_another_network_and_missing_weights_are_refused(tmp_path: Path) -> None
         ZooError,
         match=r"lacks 1 weights of a wav2vec2, such as encoder\.layers\.1\.attention\.k_proj",
     ):
-        load_encoder(StreamingEncoder(SHAPE), str(folder))
+        load_encoder(StreamingEncoder(ENCODER), str(folder))
 
 
 @pytest.mark.parametrize("source", ["/nowhere", "nobody/no-such-model"])
@@ -174,21 +174,21 @@ def test_a_missing_model_is_an_error_of_one_sentence(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ZooError, match=f"No encoder could be loaded from '{source}'"):
-        load_encoder(StreamingEncoder(SHAPE), source)
+        load_encoder(StreamingEncoder(ENCODER), source)
 
 
 def exported(make: Make, folder: Path, **described: object) -> InfiniSST:
     """An InfiniSST checkpoint as training exports it."""
-    other = make(seed=7, encoder=SHAPE)
+    other = make(seed=7, encoder=ENCODER)
     other.save(folder)
-    encoder = {"heads": SHAPE.heads, "left_pad": SHAPE.left_pad} | described
+    encoder = {"heads": ENCODER.heads, "left_pad": ENCODER.left_pad} | described
     (folder / "config.yaml").write_text(yaml.safe_dump({"backbone": {"encoder": encoder}}))
     return other
 
 
 def test_the_encoder_of_another_infinisst_is_shared(make: Make, tmp_path: Path) -> None:
     other = exported(make, tmp_path)
-    wider = dataclasses.replace(SHAPE, window=5)  # the window holds no weights
+    wider = dataclasses.replace(ENCODER, window=5)  # the window holds no weights
     started = make(seed=1, encoder=wider, encoder_weights=str(tmp_path))
     fresh = make(seed=1, encoder=wider)
     for name, tensor in started.encoder.state_dict().items():
@@ -202,7 +202,7 @@ def test_so_is_one_that_lies_in_yet_another_checkpoint(make: Make, tmp_path: Pat
     first = exported(make, tmp_path / "first")
     exported(make, tmp_path / "second")
     share(tmp_path / "second", "encoder", tmp_path / "first")
-    started = make(seed=1, encoder=SHAPE, encoder_weights=str(tmp_path / "second"))
+    started = make(seed=1, encoder=ENCODER, encoder_weights=str(tmp_path / "second"))
     for name, tensor in started.encoder.state_dict().items():
         assert torch.equal(tensor, first.encoder.state_dict()[name])
 
@@ -210,20 +210,20 @@ def test_so_is_one_that_lies_in_yet_another_checkpoint(make: Make, tmp_path: Pat
 def test_an_infinisst_on_another_grid_is_refused(make: Make, tmp_path: Path) -> None:
     exported(make, tmp_path, left_pad=399)
     with pytest.raises(ZooError, match=r"left_pad=399, but backbone\.encoder\.left_pad=80"):
-        make(encoder=SHAPE, encoder_weights=str(tmp_path))
+        make(encoder=ENCODER, encoder_weights=str(tmp_path))
     exported(make, tmp_path)
     with pytest.raises(ZooError, match=r"same layers: encoder\.layers\.2\."):
-        make(encoder=dataclasses.replace(SHAPE, layers=3), encoder_weights=str(tmp_path))
+        make(encoder=dataclasses.replace(ENCODER, layers=3), encoder_weights=str(tmp_path))
     (tmp_path / "config.yaml").unlink()
     with pytest.raises(ZooError, match="missing or damaged"):
-        make(encoder=SHAPE, encoder_weights=str(tmp_path))
+        make(encoder=ENCODER, encoder_weights=str(tmp_path))
 
 
 def test_a_checkpoint_comes_before_them(make: Make, tmp_path: Path) -> None:
-    backbone = make(seed=8, encoder=SHAPE)
+    backbone = make(seed=8, encoder=ENCODER)
     backbone.save(tmp_path)
     loaded = make(
-        encoder=SHAPE, checkpoint=str(tmp_path), encoder_weights="/nowhere", end_scale=1.0
+        encoder=ENCODER, checkpoint=str(tmp_path), encoder_weights="/nowhere", end_scale=1.0
     )
     for name, tensor in loaded.state_dict().items():
         assert torch.equal(tensor, backbone.state_dict()[name])
@@ -233,9 +233,9 @@ def test_damaged_files_are_refused(make: Make, tmp_path: Path) -> None:
     exported(make, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(ZooError, match="damaged"):
-        make(encoder=SHAPE, encoder_weights=str(tmp_path))
+        make(encoder=ENCODER, encoder_weights=str(tmp_path))
     shutil.rmtree(tmp_path)
     folder = saved(tmp_path, Wav2Vec2Model)
     (folder / "config.json").write_text("{")
     with pytest.raises(ZooError, match="No encoder could be loaded"):
-        make(encoder=SHAPE, encoder_weights=str(folder))
+        make(encoder=ENCODER, encoder_weights=str(folder))
