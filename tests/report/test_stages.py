@@ -2,7 +2,8 @@
 
 import re
 
-from zoo.report.stages import stage_section
+from zoo.report.render import render
+from zoo.report.stages import stage_bars
 from zoo.results.row import KnobValue, Row
 
 FACTS = {"chunk_seconds": 2.0, "cpu_share": 0.4, "load_average": 1.0, "cores": 2}
@@ -17,7 +18,8 @@ def test_each_row_has_a_bar_with_its_stages() -> None:
     fast = row("fast", 1, decode=0.1, encoder=0.1)
     slow = row("<slow>", 2, encoder=0.3, other=0.1)
     slow.settings["compute"] = FACTS
-    page = stage_section([fast, row("unmeasured", 3), slow])
+    bars = stage_bars([fast, row("unmeasured", 3), slow])
+    page = render("stages.html", stages=bars, stage_names=["encoder"])
     assert re.findall(r'class="stage (\w+)" style="width:([\d.]+)%"', page) == [
         ("encoder", "25.000"),
         ("decode", "25.000"),
@@ -31,5 +33,5 @@ def test_each_row_has_a_bar_with_its_stages() -> None:
 
 
 def test_rows_without_stages_have_no_section() -> None:
-    assert stage_section([row("unmeasured", 3)]) == ""
-    assert stage_section([]) == ""
+    assert stage_bars([row("unmeasured", 3)]) == {}
+    assert stage_bars([]) == {}
