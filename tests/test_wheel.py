@@ -58,7 +58,8 @@ def test_the_wheel_holds_code_configuration_and_the_mark_of_types(wheel: Path) -
     for folder, pattern, place in (("zoo", "*.py", "zoo"), ("conf", "*.yaml", "zoo/conf")):
         files = {path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob(pattern)}
         assert {f"{place}/{file.as_posix()}" for file in files} <= names
-    assert {"zoo/py.typed", "zoo/report/assets/report.html"} <= names
+    assets = {f"zoo/report/assets/{file.name}" for file in (ROOT / "zoo/report/assets").iterdir()}
+    assert {"zoo/py.typed", "zoo/report/assets/report.html", *assets} <= names
     others = ("tests/", "conf/", "checkpoints/", "recipes/")
     assert not [name for name in names if name.startswith(others)]
 

@@ -9,7 +9,7 @@ import yaml
 
 from zoo.commands.report import join, main
 from zoo.errors import ZooError
-from zoo.report.markup import headline
+from zoo.report.contents import headline
 from zoo.results import groups
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.row import KnobValue, Row, TalkScores, read_rows, write_rows

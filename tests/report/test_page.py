@@ -19,10 +19,11 @@ import torch
 from tests.fixtures.segments import scored_segment
 from zoo.errors import ZooError
 from zoo.formats.speech import mix_file, write_speech
-from zoo.report.markup import headline, json_block
+from zoo.report.contents import headline
 from zoo.report.page import write_report
-from zoo.report.palette import STYLES, places, variables
+from zoo.report.palette import STYLES, places
 from zoo.report.payload import lags, payload, units_per_segment
+from zoo.report.render import json_block
 from zoo.report.sounds import has_opus
 from zoo.results.row import KnobValue, Row
 from zoo.results.settings import RowSettings
@@ -419,13 +420,17 @@ def test_intervals_are_in_the_table_and_for_the_chart(tmp_path: Path) -> None:
     assert "± 95 % interval (1000 resamples of the segments)" in page.text
 
 
-def test_each_of_twelve_systems_has_a_colour_and_a_marker_of_its_own() -> None:
+def test_each_of_twelve_systems_has_a_colour_and_a_marker_of_its_own(tmp_path: Path) -> None:
     for names in zip(*map(astuple, STYLES), strict=True):
         assert len(set(names)) == 12
     pairs = [places(place) for place in range(36)]
     assert pairs[:12] == [(place, place) for place in range(12)]
     assert len(set(pairs)) == 36
-    assert "prefers-color-scheme:dark" in variables()
+    light, dark = re.findall(
+        r":root \{ (--series-0: [^}]*)\}", write_page(tmp_path / "report.html", [], []).source
+    )
+    assert re.findall("#[0-9a-f]{6}", light) == [style.light for style in STYLES]
+    assert re.findall("#[0-9a-f]{6}", dark) == [style.dark for style in STYLES]
 
 
 def test_a_text_row_has_no_speech(stream: ReportStream) -> None:

@@ -3,7 +3,8 @@
 import re
 from dataclasses import replace
 
-from zoo.report.stages import stage_section
+from zoo.report.render import render
+from zoo.report.stages import stage_bars
 from zoo.results.row import KnobValue, Row
 from zoo.results.settings import Compute, RowSettings
 
@@ -19,7 +20,8 @@ def test_each_row_has_a_bar_with_its_stages() -> None:
     fast = row("fast", 1, decode=0.1, encoder=0.1)
     slow = row("<slow>", 2, encoder=0.3, other=0.1)
     slow = replace(slow, settings=RowSettings(compute=COMPUTE))
-    page = stage_section([fast, row("unmeasured", 3), slow])
+    bars = stage_bars([fast, row("unmeasured", 3), slow])
+    page = render("stages.html", stages=bars, stage_names=["encoder"])
     assert re.findall(r'class="stage (\w+)" style="width:([\d.]+)%"', page) == [
         ("encoder", "25.000"),
         ("decode", "25.000"),
@@ -33,5 +35,5 @@ def test_each_row_has_a_bar_with_its_stages() -> None:
 
 
 def test_rows_without_stages_have_no_section() -> None:
-    assert stage_section([row("unmeasured", 3)]) == ""
-    assert stage_section([]) == ""
+    assert stage_bars([row("unmeasured", 3)]) == {}
+    assert stage_bars([]) == {}

@@ -4,38 +4,21 @@ Source audio and target speech are part of the file as far as its largest size a
 that does not fit is played from wave files beside the logs.
 """
 
-import html
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from zoo.disk.files import write_bytes
-from zoo.report.markup import facts, headline, json_block, signatures, tables
-from zoo.report.palette import variables
+from zoo.report.contents import headline, score_tables, signatures
+from zoo.report.palette import STYLES
 from zoo.report.payload import payload, talks_in_order
-from zoo.report.sounds import elements, source_sounds, speech_sounds
-from zoo.report.stages import stage_section
+from zoo.report.render import json_block, render
+from zoo.report.sounds import Sound, source_sounds, speech_sounds
+from zoo.report.stages import stage_bars
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
+from zoo.streaming.stages import STAGES
 from zoo.talks import Talk
 
-SHEETS = ("page", "stages", "talk", "segments")
-SCRIPTS = (
-    "base",
-    "filters",
-    "scores",
-    "labels",
-    "curves",
-    "player",
-    "clock",
-    "layout",
-    "timeline",
-    "overview",
-    "units",
-    "segments",
-    "main",
-)
 MAX_BYTES = 15_000_000
 
 
@@ -64,17 +47,15 @@ def write_report(
         ZooError: audio cannot be read.
     """
     data = payload(rows, streams)
-    budget = max_bytes - len(_page(rows, title=title, context=context, data=data, sounds=()))
+    budget = max_bytes - len(_page(rows, title=title, context=context, data=data, sounds={}))
     sources = source_sounds(streams, budget=budget, talks=audio_talks)
-    for place, entry in enumerate(data["talks"]):
-        entry["audio"] = place in sources
-    for entry, talk in zip(data["talks"], talks_in_order(streams), strict=True):
+    for place, (entry, talk) in enumerate(zip(data["talks"], talks_in_order(streams), strict=True)):
+        entry["audio"] = f"audio-{place}" in sources
         entry["background"], entry["noisy"] = _background(talk)
-    budget -= sum(map(len, elements(sources, {})))
+    budget -= sum(sound.size for sound in sources.values())
     speech = speech_sounds(rows, streams, path.parent, budget=budget)
 
-    sounds = elements(sources, speech)
-    document = _page(rows, title=title, context=context, data=data, sounds=sounds)
+    document = _page(rows, title=title, context=context, data=data, sounds=sources | speech)
     write_bytes(path, document)
     return len(document)
 
@@ -96,7 +77,7 @@ def _page(
     title: str,
     context: Mapping[str, str],
     data: object,
-    sounds: Sequence[str],
+    sounds: Mapping[str, Sound],
 ) -> bytes:
     """Return the HTML file.
 
@@ -105,22 +86,20 @@ def _page(
         title: heading.
         context: provenance of the run by name.
         data: JSON values for the page's script.
-        sounds: script elements with audio.
+        sounds: audio by id of its element.
     """
-    assets = files("zoo.report") / "assets"
-    script = "\n".join((assets / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    document = Template((assets / "report.html").read_text(encoding="utf-8")).substitute(
-        title=html.escape(title),
-        style=variables()
-        + "".join((assets / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS),
-        headline="".join(f"<p>{html.escape(line)}</p>" for line in headline(rows)),
-        context=facts({name: [text] for name, text in context.items()}),
-        tables=tables(rows),
-        compute=stage_section(rows),
-        compute_link='<a href="#compute">Compute</a> ' if any(row.stages for row in rows) else "",
-        signatures=facts(signatures(rows), tag="code"),
+    document = render(
+        "report.html",
+        title=title,
+        styles=STYLES,
+        headline=headline(rows),
+        rows=rows,
+        tables=score_tables(rows),
+        signatures=signatures(rows),
+        stages=stage_bars(rows),
+        stage_names=[name for name in STAGES if any(row.stages.get(name) for row in rows)],
+        context={name: [text] for name, text in context.items()},
+        sounds=sounds,
         data=json_block(data),
-        audio="".join(sounds),
-        script=script,
     )
     return document.encode("utf-8")

@@ -56,10 +56,3 @@ def places(place: int) -> tuple[int, int]:
     """
     rounds, color = divmod(place, len(STYLES))
     return color, (color + SHIFT * rounds) % len(STYLES)
-
-
-def variables() -> str:
-    """Return the colours as CSS variables ``--series-0`` and so on, for light and dark pages."""
-    light = "".join(f"--series-{place}:{one.light};" for place, one in enumerate(STYLES))
-    dark = "".join(f"--series-{place}:{one.dark};" for place, one in enumerate(STYLES))
-    return f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"

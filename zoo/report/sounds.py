@@ -6,7 +6,7 @@ speech is Opus in Ogg, which takes two thirds of the bytes, or MP3 where libsndf
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -42,16 +42,15 @@ class Sound:
     type: str
     text: str
 
-    def element(self, name: str) -> str:
-        """Return the script element that holds the sound."""
-        return (
-            f'<script type="text/plain" id="{name}" data-type="{self.type}">{self.text}</script>\n'
-        )
+    @property
+    def size(self) -> int:
+        """Upper bound of the bytes that the sound takes in the page."""
+        return len(self.text) + _ELEMENT_BYTES
 
 
 def source_sounds(
     streams: Sequence[ReportStream], *, budget: float, talks: int | None = None
-) -> dict[int, Sound]:
+) -> dict[str, Sound]:
     """Encode the source audio of the talks that fit.
 
     Args:
@@ -60,12 +59,12 @@ def source_sounds(
         talks: number of talks, from the first talk on, whose audio is included (None: all).
 
     Returns:
-        The sounds by index of the talk.
+        The sounds by id of their element, which has the index of the talk.
 
     Raises:
         ZooError: audio cannot be read.
     """
-    sounds: dict[int, Sound] = {}
+    sounds: dict[str, Sound] = {}
     for place, talk in enumerate(talks_in_order(streams)[:talks]):
         expected = talk.duration * _MP3_BYTES_PER_SECOND * _BASE64
         if talk.audio is None or expected > budget:
@@ -73,9 +72,9 @@ def source_sounds(
         sound = _encoded(
             talk.audio, last_change(talk.audio), talk.offset, talk.duration, opus=False
         )
-        if len(sound.text) + _ELEMENT_BYTES <= budget:
-            sounds[place] = sound
-            budget -= len(sound.text) + _ELEMENT_BYTES
+        if sound.size <= budget:
+            sounds[f"audio-{place}"] = sound
+            budget -= sound.size
     return sounds
 
 
@@ -95,7 +94,7 @@ def excerpt(path: Path, start: Seconds, duration: Seconds) -> Sound:
 
 def speech_sounds(
     rows: Sequence[Row], streams: Sequence[ReportStream], folder: Path, *, budget: float
-) -> dict[int, Sound]:
+) -> dict[str, Sound]:
     """Encode the target speech of the streams that fit and have a wave file beside their log.
 
     Args:
@@ -105,9 +104,9 @@ def speech_sounds(
         budget: maximum size of all sounds in bytes.
 
     Returns:
-        The sounds by index of the stream.
+        The sounds by id of their element, which has the index of the stream.
     """
-    sounds: dict[int, Sound] = {}
+    sounds: dict[str, Sound] = {}
     for place, stream in enumerate(streams):
         if not stream.instance.speech:
             continue
@@ -117,18 +116,10 @@ def speech_sounds(
         if stream.instance.source_length * _OPUS_BYTES_PER_SECOND * _BASE64 > budget:
             continue
         sound = _encoded(path, path.stat().st_mtime_ns, 0.0, None, opus=has_opus())
-        if len(sound.text) + _ELEMENT_BYTES <= budget:
-            sounds[place] = sound
-            budget -= len(sound.text) + _ELEMENT_BYTES
+        if sound.size <= budget:
+            sounds[f"speech-{place}"] = sound
+            budget -= sound.size
     return sounds
-
-
-def elements(sources: Mapping[int, Sound], speech: Mapping[int, Sound]) -> list[str]:
-    """Return the script elements of sounds, named by their talk or stream."""
-    return [
-        *(sound.element(f"audio-{place}") for place, sound in sources.items()),
-        *(sound.element(f"speech-{place}") for place, sound in speech.items()),
-    ]
 
 
 def has_opus() -> bool:

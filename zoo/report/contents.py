@@ -1,0 +1,159 @@
+"""What the HTML report shows, as plain data: the headline, the tables of scores, signatures."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from zoo.report.table import cell, number, significance_notes
+from zoo.results.groups import by_system, by_test_set, test_set_label
+from zoo.results.names import COMPUTATION_AWARE, columns, find_entry, main_score
+from zoo.results.row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Score of a row.
+
+    Attributes:
+        value: score in full precision, by which the page sorts; empty if it is not defined.
+        text: score with its usual number of decimals.
+        interval: half of its 95 % interval, and the star of a significant difference, or empty.
+    """
+
+    value: str
+    text: str
+    interval: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Row of a table.
+
+    Attributes:
+        row: row of results.
+        place: index of the row in the report.
+        is_first: whether the row is the first row of its system; a rule is drawn above it.
+        cells: one cell per column.
+    """
+
+    row: Row
+    place: int
+    is_first: bool
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """Table of the scores of one test set.
+
+    Attributes:
+        label: the test set.
+        scores: name of the score of each column.
+        main: number of columns, from the first on, that the page shows before the reader asks for
+            all scores.
+        bodies: lines by CSS class of their part of the table.
+        notes: what the marks in the cells mean.
+    """
+
+    label: str
+    scores: list[str]
+    main: int
+    bodies: dict[str, list[Line]]
+    notes: list[str]
+
+
+def headline(rows: Sequence[Row]) -> list[str]:
+    """Return one sentence per test set: the best system by BLEU, and its offline row.
+
+    Only system rows without flags are considered, and of these, those of systems that receive the
+    reference segments only if there are no others.
+    """
+    quality, latency = main_score("quality"), main_score("latency")
+    aware = latency + COMPUTATION_AWARE
+    sentences = []
+    for key, group in by_test_set(rows).items():
+        scored = [
+            row
+            for row in group
+            if row.kind == "system" and not row.flags and row.scores.get(quality) is not None
+        ]
+        # Systems that receive the reference segments are compared with each other only.
+        scored = [row for row in scored if not row.has_reference_segments] or scored
+        if not scored:
+            missing = f"no system has a row with a {quality} score and without flags"
+            if not any(row.has_references for row in group):
+                missing = "the talks have no references, which scores of quality need"
+            sentences.append(f"{test_set_label(key)}: {missing}.")
+            continue
+
+        best = max(scored, key=lambda row: row.scores[quality] or 0.0)
+        system = f"{best.system} at {best.knob_label}" if best.knob else best.system
+        value = _shown(best, quality)
+        sentence = f"{test_set_label(key)}: {system} reaches {value} {quality}"
+        if best.scores.get(latency) is not None:
+            sentence += f" with a {latency} of {_shown(best, latency)} s"
+            if best.scores.get(aware) is not None:
+                sentence += f" ({_shown(best, aware)} s computation-aware)"
+
+        offline = offline_row(best, group)
+        if offline is not None:
+            sentence += f"; offline, segment by segment, {_shown(offline, quality)}"
+        sentences.append(f"{sentence}.")
+    return sentences
+
+
+def _shown(row: Row, score: str) -> str:
+    """Return a score of a row with its usual number of decimals."""
+    return number(row.scores[score], find_entry(score).digits)
+
+
+def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
+    """Return the offline row of a system, or of another system with the same weights.
+
+    Systems with the same model share one offline row, which has the name of the first of them.
+    """
+    ceilings = (other for other in group if other.kind == "ceiling")
+    found = [other for other in ceilings if other.scores.get(main_score("quality")) is not None]
+    weights = row.settings.weights
+    for other in found:
+        if other.system == f"{row.system} offline":
+            return other
+    same = [other for other in found if weights and other.settings.weights == weights]
+    # Rows of other search settings, such as beams, have the same weights
+    return same[0] if len(same) == 1 else None
+
+
+def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the distinct signatures of each score, by name of the score."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for score, signature in row.signatures.items():
+            found.setdefault(score, {})[signature] = None
+    return {score: list(texts) for score, texts in found.items()}
+
+
+def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
+    """Return the table of each test set: systems, those with reference segments, references."""
+    tables = []
+    for key, group in by_test_set(rows).items():
+        main = [column.score for column in columns(group)]
+        scores = [*main, *sorted({score for row in group for score in row.scores} - set(main))]
+        bodies: dict[str, list[Line]] = {}
+        for rows_of_system in by_system(group):
+            for row in rows_of_system:
+                style = "segmented" if row.has_reference_segments else "system"
+                body = bodies.setdefault(style if row.kind == "system" else "oracle", [])
+                place = next(place for place, other in enumerate(rows) if other is row)
+                cells = [_cell(row, score) for score in scores]
+                body.append(Line(row, place, row is rows_of_system[0], cells))
+        notes = significance_notes(group)
+        tables.append(ScoreTable(test_set_label(key), scores, len(main), bodies, notes))
+    return tables
+
+
+def _cell(row: Row, score: str) -> Cell:
+    """Return the cell of a score of a row."""
+    value = row.scores.get(score)
+    text, _, interval = cell(row, find_entry(score).column()).partition(" ")
+    full = "" if value is None or math.isnan(value) else repr(float(value))
+    return Cell(full, text, interval.strip())
