@@ -35,7 +35,7 @@ def whole() -> list[Talk]:
 def talks(whole: list[Talk]) -> list[Talk]:
     """The first sentences of two talks."""
     return [
-        replace(talk, duration=talk.segments[8].offset, segments=talk.segments[:8])
+        replace(talk, duration=talk.segments[5].offset, segments=talk.segments[:5])
         for talk in whole
     ]
 
