@@ -3,34 +3,28 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
-from zoo.audio.arrays import Waveform, check_sample_rate, to_mono_pieces
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError, check_choice
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import Language
 from zoo.policies.base import Policy
-from zoo.streaming.buffer import live_chunks
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.streaming.simulate import Source, warm_up
-from zoo.streaming.sources import DAY, LIVE, WARM_UP, Recording, open_recording, source
 from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
-from zoo.streaming.translation import Translation, TranslationStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
-from zoo.systems.system import Knob, System
-from zoo.talks import Talk, without_references
+from zoo.systems.system import Knob
+from zoo.systems.translating import TranslatingSystem
+from zoo.talks import Talk
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -55,7 +49,7 @@ StreamResponse = Hypothesis | Tensor
 StreamStep = Generator[StreamRequest, Any, Action]
 
 
-class StreamingSystem(System):
+class StreamingSystem(TranslatingSystem):
     """A backbone, a policy and a history for one language direction.
 
     Each step processes ``chunk_seconds * latency_multiplier`` seconds of audio.
@@ -118,7 +112,6 @@ class StreamingSystem(System):
         self._loaded = False
         self._shared = False  # whether another system has loaded the backbone
         self._arranged = False  # whether weights have the layout for streaming
-        self._is_warm = False  # whether a stream has been translated since the weights were loaded
         self.training_plan: TrainingPlan[StreamingSystem] | None = None  # trainer.fit needs one
 
     def load(self) -> None:
@@ -136,90 +129,6 @@ class StreamingSystem(System):
         self.load()
         if self.training_plan:
             self.training_plan.prepare(self)
-
-    def translate(self, recording: Recording, *, sample_rate: int | None = None) -> Translation:
-        """Translate a recording as fast as possible, with the times of a live stream.
-
-        The times of the words follow from the arrival of the source and the measured compute, as in
-        an evaluation. The first call reads the weights. Every call leaves training mode.
-
-        Args:
-            recording: An audio file or a film with sound, a talk of a corpus, or an array of
-                samples: (n,) or (n, channels), floating-point numbers from -1 to 1 or integers.
-            sample_rate: Samples per second of an array; not for files and talks.
-
-        Returns:
-            The text, its words with their times, and the segments of the source if the system
-            divides it.
-
-        Raises:
-            ZooError: The audio cannot be read, is empty, or does not fit the system.
-
-        Example:
-            >>> system = zoo.load("infinisst_minitalks_en-de")
-            >>> system.translate("talk.wav").text
-            >>> system.translate(samples, sample_rate=44_100).words[0].elapsed
-        """
-        code, size = self.source_language.code, self.chunk_samples
-        with TemporaryDirectory() as copies:
-            talk, samples = open_recording(
-                recording, sample_rate=sample_rate, source_language=code, folder=Path(copies)
-            )
-        self._check_audio(talk)
-        whole = source(talk, self.target_language, chunk_samples=size)
-        first = samples[: round(WARM_UP * SAMPLE_RATE)]
-        self._start_streaming(replace(whole, chunks=first.split(size)))
-        stream = TranslationStream(self, replace(whole, chunks=samples.split(size)))
-        for _ in stream:
-            pass  # the stream keeps its output
-        return stream.translation
-
-    def translate_stream(
-        self, pieces: Iterable[Waveform], *, sample_rate: int
-    ) -> TranslationStream:
-        """Translate live audio: receive pieces of it and emit text as soon as there is some.
-
-        Args:
-            pieces: Pieces of the audio in their order, of any length: arrays as for ``translate``.
-                The stream ends when they end.
-            sample_rate: Samples per second.
-
-        Returns:
-            An iterator over what the system emits. Its ``translation`` is the whole so far.
-
-        Raises:
-            ZooError: The system cannot translate audio without an end, or a piece does not fit.
-
-        Example:
-            >>> for output in system.translate_stream(microphone, sample_rate=16_000):
-            ...     print(output.text, end="", flush=True)
-        """
-        check_sample_rate(sample_rate)
-        if self.uses_reference_segments:
-            raise ZooError(
-                f"System {self.name!r} needs the segments of a talk, which live audio has not; "
-                "choose another history."
-            )
-        self._check_audio(without_references(LIVE, None, DAY, self.source_language.code))
-        size = self.chunk_samples
-        silence = torch.zeros(round(WARM_UP * SAMPLE_RATE))
-        self._start_streaming(Source(LIVE, silence.split(size)))
-        chunks = live_chunks(to_mono_pieces(pieces, sample_rate), size)
-        return TranslationStream(self, Source(LIVE, chunks))
-
-    def _check_audio(self, talk: Talk) -> None:
-        """Raise ZooError if the backbone cannot encode what the system may keep of a talk."""
-        if problem := self.audio_problem([talk]):
-            raise ZooError(problem)
-
-    def _start_streaming(self, beginning: Source) -> None:
-        """Load the weights, leave training mode, and warm up once, before the times count."""
-        is_first = not self._is_warm
-        self.load()
-        self.to(self.device).eval()
-        if is_first:
-            warm_up(self, beginning)
-        self._is_warm = True
 
     def _described_parts(self) -> list[str]:
         """Return the classes of the parts; see ``System``."""
