@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from zoo.lightning.datamodule import TalksDataModule as TalksDataModule
     from zoo.loading import load as load
     from zoo.loading import training_plan as training_plan
+    from zoo.results.tables import read_results as read_results
 
 __version__ = "0.2.0"
-__all__ = ["StreamingEvaluation", "TalksDataModule", "load", "training_plan"]
+__all__ = ["StreamingEvaluation", "TalksDataModule", "load", "read_results", "training_plan"]
 
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {
     "StreamingEvaluation": "zoo.evaluation.callback",
     "TalksDataModule": "zoo.lightning.datamodule",
     "load": "zoo.loading",
+    "read_results": "zoo.results.tables",
     "training_plan": "zoo.loading",
 }
 

@@ -6,12 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from zoo.config import CONF, build, choices_of, compose
+from zoo.config import CONF, build, choices_of, compose, plain
 from zoo.config.records import DESCRIPTION, packaged_configurations, record_of
 from zoo.config.writing import override_key, override_value
 from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
+from zoo.tracking.weights import weights_of
 
 CHECKPOINTS = CONF.parent / "checkpoints"  # shipped with the repository
 # Overrides of these groups choose a system; another system replaces them.
@@ -67,13 +68,15 @@ def load(
 
     trusted = f"trusted_packages=[{','.join(trusted_packages)}]"
     try:
-        found = build(compose("evaluate", [*recorded, *given, trusted], folders).system)
+        cfg = compose("evaluate", [*recorded, *given, trusted], folders)
+        found = build(cfg.system)
     except ZooError:
         if folder is not None:
             check_record(folder, recorded, folders)
         raise
     if not isinstance(found, StreamingSystem):
         raise ZooError(f"{source!r} is no streaming system.")
+    found.weights = weights_of(plain(cfg))
     return found
 
 

@@ -183,6 +183,15 @@ class Talk:
     labels: dict[str, tuple[Word, ...]] = field(default_factory=dict)
     share: Share | None = None
 
+    def __repr__(self) -> str:
+        number = len(self.segments)
+        segments = f"{number} segment{'' if number == 1 else 's'}"
+        audio = "no audio" if self.audio is None else str(self.audio)
+        return (
+            f"Talk({self.name!r}, {self.source_language}, {self.duration:.1f} s, {segments}, "
+            f"{audio})"
+        )
+
     def target_language(self, default: str) -> str:
         """Return the code of the language into which a training translates the talk.
 
@@ -205,6 +214,20 @@ class Talk:
         if self.audio is None:
             raise ZooError(f"Talk {self.name!r} has no audio; data=recorded needs system=replay.")
         return self.audio
+
+
+def without_references(
+    name: str, file: Path | None, duration: Seconds, source_language: str
+) -> Talk:
+    """Return a talk without references; it is one segment.
+
+    Args:
+        name: name of the talk.
+        file: audio file, if there is one.
+        duration: duration in seconds.
+        source_language: code of the language that is spoken.
+    """
+    return Talk(name, file, duration, source_language, (Segment(0.0, duration, ""),))
 
 
 class LazyTalks(LazySequence[Talk]):

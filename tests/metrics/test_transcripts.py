@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from zoo.languages import language
-from zoo.metrics.transcripts import score_segments, source_segments
+from zoo.metrics.transcripts import score_segments
+from zoo.streaming.segments import source_segments
 from zoo.types import Instance, StreamEvent
 
 ENGLISH = language("en")

@@ -1,14 +1,13 @@
 """The words of a stream as a terminal of 80 columns shows them."""
 
 import io
-from types import SimpleNamespace
 
 import pytest
 
 from zoo.languages import language
-from zoo.streaming.simulate import Stream
+from zoo.streaming.translation import EmittedText
 from zoo.translate.display import Display, clock
-from zoo.types import ChunkTime, Emission, Instance
+from zoo.types import ChunkTime, Instance
 
 GERMAN = (
     " Guten Mor",
@@ -35,19 +34,13 @@ def shown(texts: tuple[str, ...], code: str) -> str:
     file = io.StringIO()
     display = Display(language(code), file)
     display.begin("talk", 65.2)
-    stream = Stream(0, SimpleNamespace(), SimpleNamespace(), iter(()))  # type: ignore[arg-type]
     for place, text in enumerate(texts):
         if text:
-            stream.emissions.append(Emission(text, place + 1.0, place))
-        stream.times.append(ChunkTime(place + 1.0, 0.2))
-        display.show(stream)
+            display.show(EmittedText(text, place + 1.0, place + 1.2))
+    chunks = tuple(ChunkTime(place + 1.0, 0.2) for place in range(len(texts)))
     target = language(code)
     units = tuple(target.units("".join(texts)))
-    display.end(
-        Instance(
-            0, "talk", len(texts), "", units, (), (), unit=target.unit, chunks=tuple(stream.times)
-        )
-    )
+    display.end(Instance(0, "talk", len(texts), "", units, (), (), unit=target.unit, chunks=chunks))
     return file.getvalue()
 
 

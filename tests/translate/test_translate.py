@@ -24,7 +24,7 @@ from zoo.talks import Talk
 from zoo.translate.display import Display
 from zoo.translate.microphone import Receive
 from zoo.translate.output import TranslationFolder
-from zoo.translate.streams import Translation
+from zoo.translate.streams import TerminalTranslation
 from zoo.types import SAMPLE_RATE, Action, Instance, SpeechChunk
 
 Start = Callable[..., int]
@@ -161,9 +161,9 @@ def talks(tmp_path: Path) -> list[Talk]:
     return [Talk(name, tmp_path / "talk.wav", 4.0, "en", ()) for name in ("one", "two")]
 
 
-def translation(folder: Path, during: Callable[[int], None]) -> Translation:
+def translation(folder: Path, during: Callable[[int], None]) -> TerminalTranslation:
     system = Script(during)
-    return Translation(system, TranslationFolder(folder), Display(system.target_language))  # type: ignore[arg-type]
+    return TerminalTranslation(system, TranslationFolder(folder), Display(system.target_language))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("of_files", [True, False])
@@ -182,11 +182,11 @@ def test_the_first_stream_of_a_translation_is_a_warm_up(
 ) -> None:
     warmed: list[str] = []
 
-    def noted(self: Translation, talks: Sequence[Talk]) -> None:
+    def noted(self: TerminalTranslation, talks: Sequence[Talk]) -> None:
         assert self._stream is None
         warmed.extend(talk.name for talk in talks)
 
-    monkeypatch.setattr(Translation, "warm_up", noted)
+    monkeypatch.setattr(TerminalTranslation, "warm_up", noted)
     assert start("a folder", *STREAMATT) == 0
     assert warmed == ["a=talk"]
 

@@ -111,20 +111,29 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
 
     if len(samples) < count:
         raise ZooError(f"Audio file {path} is truncated: it has {len(samples)} of {count} samples.")
-    if not np.isfinite(samples).all():
-        raise ZooError(
-            f"Audio file {path} has samples that are NaN or infinite; all must be finite numbers."
-        )
-
-    if (peak := float(np.abs(samples).max(initial=0.0))) > LOUDEST:
-        raise ZooError(
-            f"Audio file {path} has samples up to {peak:g}, far beyond full scale (1.0); divide "
-            "floating-point samples in the range of 16-bit integers by 32768."
-        )
-
+    check_values(f"Audio file {path}", samples)
     if rate != SAMPLE_RATE:
         samples = soxr.resample(samples, rate, SAMPLE_RATE)
     return torch.from_numpy(np.ascontiguousarray(samples, dtype=np.float32))
+
+
+def check_values(owner: str, samples: np.ndarray) -> None:
+    """Check that samples are finite and not far beyond full scale.
+
+    Args:
+        owner: What has the samples, as the error names it.
+        samples: Samples of any shape.
+
+    Raises:
+        ZooError: A sample is NaN, infinite or larger than ``LOUDEST``.
+    """
+    if not np.isfinite(samples).all():
+        raise ZooError(f"{owner} has samples that are NaN or infinite; all must be finite numbers.")
+    if (peak := float(np.abs(samples).max(initial=0.0))) > LOUDEST:
+        raise ZooError(
+            f"{owner} has samples up to {peak:g}, far beyond full scale (1.0); divide "
+            "floating-point samples in the range of 16-bit integers by 32768."
+        )
 
 
 def _read_mono(file: soundfile.SoundFile, count: int) -> np.ndarray:

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.loading import load
 from zoo.machine.devices import device_named
+from zoo.streaming.buffer import ChunkBuffer
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.systems.steps import concatenate
-from zoo.types import SAMPLE_RATE, Action, SpeechChunk
+from zoo.types import SAMPLE_RATE, Action
 
 TALK = "live"  # name of the talk of a stream that another tool drives
 
@@ -79,7 +79,7 @@ class LiveStream:
 
     def __init__(self, system: StreamingSystem) -> None:
         self._system = system
-        self._waiting = torch.zeros(0)  # samples that the system has not received
+        self._buffer = ChunkBuffer(system.chunk_samples)
         self.session: Session = system.open(TALK)
 
     def receive(self, samples: Tensor, *, final: bool = False) -> Action:
@@ -89,18 +89,5 @@ class LiveStream:
             samples: (n,) float32 at 16 kHz.
             final: The stream ends with these samples.
         """
-        self._waiting = torch.cat([self._waiting, samples])
-        size = self._system.chunk_samples
-        actions: list[Action] = []
-        # The last chunk is marked as final, so it waits until it is known whether more follows.
-        while self._waiting.numel() > size or (self._waiting.numel() == size and not final):
-            actions.append(self._step(SpeechChunk(self._waiting[:size].clone())))
-            self._waiting = self._waiting[size:]
-        if final:
-            actions.append(self._step(SpeechChunk(self._waiting, final=True)))
-            self._waiting = torch.zeros(0)
-        return concatenate(actions)
-
-    def _step(self, chunk: SpeechChunk) -> Action:
-        """Return the output of one chunk."""
-        return self._system.step([self.session], [chunk])[0]
+        chunks = self._buffer.receive(samples, final=final)
+        return concatenate([self._system.step([self.session], [chunk])[0] for chunk in chunks])

@@ -6,7 +6,6 @@ transcripts (Table 4, there of prefixes of sentences).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from zoo.languages import Language
 from zoo.metrics.asr import Normaliser
@@ -14,53 +13,8 @@ from zoo.metrics.latency import WeightedMean
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
-from zoo.types import Instance, Seconds
-
-TOLERANCE: Seconds = 0.05  # a cut is rounded up to a frame
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSegment:
-    """Source audio that a system translated and then dropped, or the rest of a stream.
-
-    Attributes:
-        seconds: duration.
-        transcript: last transcript of this audio; empty without transcripts.
-        final: whether the segment is the rest of the stream.
-    """
-
-    seconds: Seconds
-    transcript: str
-    final: bool
-
-
-def source_segments(instance: Instance) -> list[SourceSegment]:
-    """Divide a stream at its truncations and flushes.
-
-    A segment begins where audio was last dropped. Segments without text, such as pauses, are left
-    out. The rest of the stream is the last segment if it has a transcript.
-
-    Args:
-        instance: stream with events.
-    """
-    segments: list[SourceSegment] = []
-    start: Seconds = 0.0
-    transcripts: list[tuple[Seconds, str]] = []  # end and text since the last truncation
-    for event in instance.events:
-        if event.kind == "transcript":
-            transcripts.append((event.at, event.text))
-            continue
-        if event.kind in ("truncation", "flush"):
-            covered = [text for end, text in transcripts if end <= event.at + TOLERANCE]
-            if event.tokens:
-                text = covered[-1] if covered else ""
-                segments.append(SourceSegment(event.at - start, text, final=False))
-            transcripts = []
-        start = event.at
-    if transcripts and transcripts[-1][1]:
-        rest = instance.source_length - start
-        segments.append(SourceSegment(rest, transcripts[-1][1], final=True))
-    return segments
+from zoo.streaming.segments import source_segments
+from zoo.types import Instance
 
 
 def score_segments(

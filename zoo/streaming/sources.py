@@ -1,17 +1,24 @@
-"""Talks as streams of audio chunks."""
+"""Talks, files and arrays as streams of audio chunks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torch import Tensor
 
 from zoo.audio import files as audio
+from zoo.audio.arrays import Waveform, to_mono
+from zoo.audio.ffmpeg import readable
+from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.simulate import Source
-from zoo.talks import Talk
-from zoo.types import Samples, Seconds
+from zoo.talks import Talk, without_references
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 WARM_UP: Seconds = 4.0  # longest audio of a warm-up
+DAY: Seconds = 24 * 3600.0  # live audio is checked as a talk of this duration
+ARRAY, LIVE = "audio", "live"  # names of the talks of an array and of live audio
+Recording = str | Path | Talk | Waveform
 
 
 def sources(
@@ -61,3 +68,65 @@ def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
     size = chunk_samples or max(1, samples.numel())
     for start in range(0, samples.numel(), size):
         yield samples[start : start + size].clone()
+
+
+def open_recording(
+    recording: Recording, *, sample_rate: int | None, source_language: str, folder: Path
+) -> tuple[Talk, Tensor]:
+    """Read a recording of any kind.
+
+    Args:
+        recording: an audio file or a film with sound, a talk, or an array of samples.
+        sample_rate: samples per second of an array; None for a file or a talk.
+        source_language: code of the language that the system receives.
+        folder: existing folder for the copy of a file that ffmpeg decodes.
+
+    Returns:
+        The talk and its (n,) samples at 16 kHz. A file or an array is one segment without text.
+
+    Raises:
+        ZooError: the audio cannot be read, is empty or in another language, or the sample rate is
+            missing or wrong.
+    """
+    if not isinstance(recording, str | Path | Talk):
+        samples = to_mono(recording, sample_rate)
+        seconds = samples.numel() / SAMPLE_RATE
+        return without_references(ARRAY, None, seconds, source_language), samples
+    if sample_rate is not None:
+        raise ZooError("A file has its own sample rate; leave sample_rate out.")
+    if not isinstance(recording, Talk):
+        return talk_of_file(Path(recording), source_language=source_language, folder=folder)
+    if recording.source_language != source_language:
+        raise ZooError(
+            f"Talk {recording.name!r} is spoken in {recording.source_language!r}, but the system "
+            f"translates from {source_language!r}."
+        )
+    file, start, duration = recording.file, recording.offset, recording.duration
+    return recording, audio.load(file, start=start, duration=duration)
+
+
+def talk_of_file(
+    path: Path, *, source_language: str, folder: Path, name: str | None = None
+) -> tuple[Talk, Tensor]:
+    """Read an audio file as a talk without references.
+
+    Args:
+        path: audio file, or a film with sound.
+        source_language: code of the language that is spoken.
+        folder: existing folder for a copy of a file that ffmpeg decodes.
+        name: name of the talk; None: that of the file without its suffix.
+
+    Returns:
+        The talk and its (n,) samples at 16 kHz.
+
+    Raises:
+        ZooError: there is no such file, it cannot be read, or it has no samples.
+    """
+    if path.is_dir():
+        raise ZooError(f"{path} is a folder; name one audio file.")
+    if not path.exists():
+        raise ZooError(f"There is no audio file {path}.")
+    file = readable(path, folder)
+    samples = audio.load(file)
+    seconds = samples.numel() / SAMPLE_RATE
+    return without_references(name or path.stem, file, seconds, source_language), samples

@@ -22,7 +22,8 @@ from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
-from zoo.systems.system import Knob, System
+from zoo.systems.system import Knob
+from zoo.systems.translating import TranslatingSystem
 from zoo.talks import Talk
 from zoo.types import (
     SAMPLE_RATE,
@@ -48,7 +49,7 @@ StreamResponse = Hypothesis | Tensor
 StreamStep = Generator[StreamRequest, Any, Action]
 
 
-class StreamingSystem(System):
+class StreamingSystem(TranslatingSystem):
     """A backbone, a policy and a history for one language direction.
 
     Each step processes ``chunk_seconds * latency_multiplier`` seconds of audio.
@@ -128,6 +129,16 @@ class StreamingSystem(System):
         self.load()
         if self.training_plan:
             self.training_plan.prepare(self)
+
+    def _described_parts(self) -> list[str]:
+        """Return the classes of the parts; see ``System``."""
+        parts = {
+            "backbone": self.backbone,
+            "policy": self.policy,
+            "history": self.history,
+            "synthesizer": self.synthesizer,
+        }
+        return [f"{name}={type(part).__name__}" for name, part in parts.items() if part is not None]
 
     @property
     def parts(self) -> str:

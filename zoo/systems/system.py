@@ -1,7 +1,7 @@
 """What streams in an evaluation: a system of the zoo, or an agent of another tool."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,10 @@ class System(lightning.LightningModule):
         latency_multiplier: Number of base chunks per step.
         knob: The latency setting of the system. None: no latency setting.
 
+    Attributes:
+        weights: Hub ids and folders of the weights by key of the configuration, as results name
+            them. Empty if the system was not created by ``zoo.load``.
+
     Raises:
         ZooError: A language is unknown, a number is out of range, or the name is empty or too long.
     """
@@ -92,6 +96,18 @@ class System(lightning.LightningModule):
         self.chunk_seconds = chunk_seconds
         self.latency_multiplier = latency_multiplier
         self.knob = knob
+        self.weights: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        facts = [repr(self.name), self.direction, *self._described_parts()]
+        value = self.knob_value
+        if self.knob is not None and value is not None:
+            facts.append(f"{self.knob.name}={value:g}")
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def _described_parts(self) -> list[str]:
+        """Return the parts of the system for its ``repr``, such as ``policy=TurnTaking``."""
+        return []
 
     def load(self) -> None:
         """Load weights and what else takes long, once. Raises ZooError for what is missing."""
@@ -162,6 +178,16 @@ class System(lightning.LightningModule):
     def chunk_samples(self) -> Samples:
         """Source samples per step."""
         return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
+
+    @property
+    def knob_value(self) -> float | None:
+        """The value of the latency knob; None without a knob or if it sets what is no number."""
+        if self.knob is None:
+            return None
+        value: object = self
+        for name in self.knob.attribute.split("."):
+            value = getattr(value, name, None)
+        return value if isinstance(value, int | float) else None
 
     def turn_knob(self, value: float) -> None:
         """Set the latency knob. Raises ZooError as :meth:`check_knob` does."""

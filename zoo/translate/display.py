@@ -9,8 +9,8 @@ from rich.console import Console
 
 from zoo.formats.subtitles import ends_sentence, width
 from zoo.languages import Language
-from zoo.streaming.simulate import Stream
-from zoo.types import Instance, Seconds, queue_finish_times
+from zoo.streaming.translation import EmittedText
+from zoo.types import Instance, Seconds
 
 INDENT = 10  # columns of the time before each line
 
@@ -34,13 +34,10 @@ class Display:
         self._print(title if duration is None else f"{title} ({clock(duration)})", style="bold")
         self._print("\n")
 
-    def show(self, stream: Stream) -> None:
-        """Print the words that the newest chunk of a stream has added."""
-        if not stream.emissions or stream.emissions[-1].chunk != len(stream.times) - 1:
-            return
-        at = queue_finish_times(stream.times)[-1]
-        for piece in self._pieces(stream.emissions[-1].text):
-            self._add(piece, at)
+    def show(self, output: EmittedText) -> None:
+        """Print the words of an output."""
+        for piece in self._pieces(output.text):
+            self._add(piece, output.elapsed)
         self._console.file.flush()
 
     def end(self, instance: Instance) -> None:

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from zoo.audio import files as audio
-from zoo.audio.ffmpeg import readable
 from zoo.errors import ZooError
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.streaming.sources import talk_of_file
+from zoo.talks import Talk
 
 # Files that are translated if a folder is given; a file that is named may have any suffix.
 AUDIO = (
@@ -34,27 +32,10 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
     if not is_list or any(not isinstance(name, str) for name in paths):
         raise ZooError(f"inputs must be a list of files and folders, not {paths}.")
     files = list(dict.fromkeys(path for name in paths for path in _files(Path(name))))
-    talks = []
-    for path, name in zip(files, _names(files), strict=True):
-        file = readable(path, folder)
-        samples = audio.load(file)  # called for its ZooError for audio that cannot be read
-        seconds = samples.numel() / SAMPLE_RATE
-        talks.append(without_references(name, file, seconds, source_language))
-    return talks
-
-
-def without_references(
-    name: str, file: Path | None, duration: Seconds, source_language: str
-) -> Talk:
-    """Return a talk without references; it is one segment.
-
-    Args:
-        name: name of the talk.
-        file: audio file, if there is one.
-        duration: duration in seconds.
-        source_language: code of the language that is spoken.
-    """
-    return Talk(name, file, duration, source_language, (Segment(0.0, duration, ""),))
+    return [
+        talk_of_file(path, name=name, source_language=source_language, folder=folder)[0]
+        for path, name in zip(files, _names(files), strict=True)
+    ]
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -22,22 +22,20 @@ from zoo.config.commands import job_command
 from zoo.disk.files import relative_path
 from zoo.errors import INTERRUPTED, TERMINATED, ZooError
 from zoo.machine.cores import check_machine
+from zoo.streaming.sources import DAY
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
+from zoo.talks import Talk, without_references
 from zoo.tracking.context import page_context
 from zoo.tracking.run import ensure_writable, open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
 from zoo.translate.display import Display
-from zoo.translate.inputs import find_talks, without_references
+from zoo.translate.inputs import find_talks
 from zoo.translate.live import check_speed
 from zoo.translate.microphone import SoundDevice
 from zoo.translate.output import TranslationFolder
-from zoo.translate.streams import MICROPHONE, Translation
-from zoo.types import Seconds
-
-DAY: Seconds = 24 * 3600.0  # a microphone is checked as a talk of this duration
+from zoo.translate.streams import MICROPHONE, TerminalTranslation
 
 
 def translate(cfg: Config) -> None:
@@ -70,7 +68,7 @@ def translate(cfg: Config) -> None:
         with Tracker(run, config=config, overrides=overrides(), settings=logger) as tracker:
             tracker.record_models(config)
             output = TranslationFolder(run.folder)
-            translation = Translation(system, output, Display(system.target_language))
+            translation = TerminalTranslation(system, output, Display(system.target_language))
             translation.warm_up(talks)
             if microphone is None:
                 translation.of_files(talks, speed)

@@ -64,9 +64,10 @@ class TranslationFolder:
         scored = Scorer(settings).streamed(
             self.instances, self.talks, system.target_language, with_speech=with_speech
         )
+        knob, value = system.knob, system.knob_value
         row = Row(
             system.name,
-            knob_value(system),
+            None if knob is None or value is None else KnobValue(knob.name, value),
             data="your audio",
             split="",
             source_language=system.source_language.code,
@@ -87,13 +88,3 @@ class TranslationFolder:
         page = self.folder / PAGE
         write_report(page, rows=[row], streams=streams, title=f"SimulZoo: {names}", context=context)
         return page
-
-
-def knob_value(system: StreamingSystem) -> KnobValue | None:
-    """Return the value of the system's latency knob; None if the system has no such attribute."""
-    if system.knob is None:
-        return None
-    value: object = system
-    for name in system.knob.attribute.split("."):
-        value = getattr(value, name, None)
-    return KnobValue(system.knob.name, value) if isinstance(value, int | float) else None

@@ -6,12 +6,12 @@ from dataclasses import replace
 import torch
 
 from zoo.audio import files as audio
-from zoo.streaming.simulate import Source, Stream, mark_final, simulate, to_instance, warm_up
+from zoo.streaming.simulate import Source, mark_final, warm_up
 from zoo.streaming.sources import WARM_UP, beginning, source
+from zoo.streaming.translation import TranslationStream
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
+from zoo.talks import Talk, without_references
 from zoo.translate.display import Display
-from zoo.translate.inputs import without_references
 from zoo.translate.live import Speed, Stop, arriving
 from zoo.translate.microphone import Capture, Microphone
 from zoo.translate.output import TranslationFolder
@@ -20,7 +20,7 @@ from zoo.types import SAMPLE_RATE, Instance
 MICROPHONE = "microphone"  # name of the talk of a microphone
 
 
-class Translation:
+class TerminalTranslation:
     """Translates sources one after the other.
 
     Ctrl-C ends the current source; the system completes its translation of what it has received. A
@@ -42,7 +42,7 @@ class Translation:
         self._system = system
         self._output = output
         self._display = display
-        self._stream: Stream | None = None  # the live stream
+        self._stream: TranslationStream | None = None  # the live stream
 
     def warm_up(self, talks: Sequence[Talk]) -> None:
         """Stream the beginning of the first talk, or silence, before the clock of a source starts.
@@ -105,17 +105,15 @@ class Translation:
         """
         try:
             with self.stop.on_interrupt():
-                for instance in simulate(self._system, sources, on_chunk=self._follow):
-                    self._keep(instance, talk_of)
+                for one in sources:
+                    self._stream = TranslationStream(self._system, one)
+                    for output in self._stream:
+                        self._display.show(output)
+                    self._keep(self._stream.translation.instance, talk_of)
         except KeyboardInterrupt:
             self.stop.requested = True
-            if self._stream is not None and self._stream.times:
-                self._keep(interrupted_output(self._stream, self._system), talk_of)
-
-    def _follow(self, stream: Stream) -> None:
-        """Show the words of the newest chunk."""
-        self._stream = stream
-        self._display.show(stream)
+            if self._stream is not None and self._stream.has_begun:
+                self._keep(self._stream.translation.instance, talk_of)
 
     def _keep(self, instance: Instance, talk_of: Callable[[Instance], Talk]) -> None:
         """Write the files of a stream that has ended."""
@@ -123,14 +121,3 @@ class Translation:
             self._stream = None
             self._display.end(instance)
             self._output.add(instance, talk_of(instance))
-
-
-def interrupted_output(stream: Stream, system: StreamingSystem) -> Instance:
-    """Return the output so far of a stream that was interrupted.
-
-    Output without a time was emitted while the interrupt arrived, and is left out.
-    """
-    done = len(stream.times)
-    stream.emissions = [one for one in stream.emissions if one.chunk < done]
-    stream.events = [event for event in stream.events if event.chunk < done]
-    return to_instance(stream, system.target_language, batched=False)

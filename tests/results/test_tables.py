@@ -1,0 +1,78 @@
+"""Finished runs as tables of pandas."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import zoo
+from zoo.errors import ZooError
+from zoo.results.row import KnobValue, Row, write_rows
+from zoo.results.segments import ScoredSegment, write_segments
+
+
+def evaluation(folder: Path, bleu: float) -> Path:
+    log = "instances/00-a-m2/instances.log"
+    (folder / log).parent.mkdir(parents=True)
+    row = Row(
+        "a",
+        KnobValue("m", 2),
+        data="minitalks",
+        split="tst",
+        source_language="en",
+        target_language="de",
+        scores={"StreamLAAL": 1.5, "BLEU": bleu, "TER": None},
+        signatures={},
+        instances=log,
+        flags=("late",),
+    )
+    write_rows([row], folder / "results.json")
+    segment = ScoredSegment(
+        talk="t",
+        segment=0,
+        offset=0.5,
+        duration=2.0,
+        source="one",
+        reference="eins",
+        hypothesis="ein",
+        scores={"chrF": 40.0, "StreamLAAL": 1.5},
+    )
+    write_segments((folder / log).with_name("segments.jsonl"), [segment])
+    return folder
+
+
+def test_runs_become_tables(tmp_path: Path) -> None:
+    one, two = evaluation(tmp_path / "one", 50.0), evaluation(tmp_path / "two", 60.0)
+    results = zoo.read_results(one, str(two))
+    rows = results.rows
+    assert list(rows["BLEU"]) == [50.0, 60.0]
+    assert list(rows["value"]) == [2, 2]
+    assert list(rows["run"]) == [str(one), str(two)]
+    assert list(rows.columns)[-4:] == ["BLEU", "StreamLAAL", "TER", "flags"]
+    assert list(results.segments["hypothesis"]) == ["ein", "ein"]
+    assert list(results.segments["StreamLAAL"]) == [1.5, 1.5]
+    assert repr(results) == "Results(2 rows: a m=2, a m=2)"
+    assert list(zoo.read_results(tmp_path).rows["BLEU"]) == [50.0, 60.0]
+
+
+def test_a_training_becomes_a_line_per_step(tmp_path: Path) -> None:
+    """A resumed training repeats steps; values of one step come in several calls."""
+    lines = ("step,train/loss,dev/BLEU", "1,3.0,", "2,2.5,", "2,2.0,", "2,,10.5", ",,99")
+    (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
+    training = zoo.read_results(tmp_path).training
+    assert list(training["step"]) == [1, 2]
+    assert list(training["train/loss"]) == [3.0, 2.0]
+    assert training["dev/BLEU"].iloc[1] == 10.5
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZooError, match="There is no run folder"):
+        zoo.read_results(tmp_path / "missing")
+    with pytest.raises(ZooError, match=r"has no results\.json"):
+        zoo.read_results(tmp_path)
+    with pytest.raises(ZooError, match="at least one run folder"):
+        zoo.read_results()
+    results = zoo.read_results(evaluation(tmp_path / "run", 50.0))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ZooError, match=r"pip install 'simulzoo\[notebook\]'"):
+        results.rows  # noqa: B018
