@@ -62,7 +62,7 @@ def draw(
     sampler = SpeechChainsOfThought(
         talks, GERMAN, SpeechChainOfThoughtConfig(**options), chunk_seconds=CHUNK
     )
-    schedule = Schedule(sampler, Limits(seconds), steps=steps, parts=1, seed=[0])
+    schedule = Schedule(sampler, Limits(seconds), steps=steps, batches=1, seed=[0])
     return [schedule.examples(step, 0) for step in range(steps)]
 
 
@@ -271,7 +271,7 @@ def test_examples_of_both_kinds_have_the_shares_of_their_audio() -> None:
     """As the paper's 50 and 50 hours: steps of 32 examples, though cut sentences are shorter."""
     talks = tuple(replace(TALK, name=f"talk {number}") for number in range(30))
     sampler = SpeechChainOfThoughtConfig().sampler(talks, target=GERMAN, chunk_seconds=CHUNK)
-    schedule = Schedule(sampler, Limits(960.0, examples=32), steps=600, parts=1, seed=[0])
+    schedule = Schedule(sampler, Limits(960.0, examples=32), steps=600, batches=1, seed=[0])
     audio_of = dict.fromkeys(("streaming", "non_streaming"), 0.0)
     for step in range(600):
         for example in schedule.examples(step, 0):

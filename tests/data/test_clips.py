@@ -179,7 +179,7 @@ def test_batches_have_a_size_and_a_pass_has_every_clip_once(
 ) -> None:
     clips = drawn(cache)
     planned = clips.plan(0, np.random.default_rng(0))
-    schedule = Schedule(clips, Limits(30), steps=40, parts=1, seed=[0])
+    schedule = Schedule(clips, Limits(30), steps=40, batches=1, seed=[0])
     seen: list[Any] = []
     step = 0
     while len(seen) < len(clips):

@@ -44,7 +44,7 @@ PLAIN = {"cut_starts": 0.0, "cut_ends": 0.0, "margin": 0.5}
 
 def drawn(steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float) -> list[Any]:
     sampler = Excerpts(talks, GERMAN, ExcerptConfig(**options))
-    schedule = Schedule(sampler, Limits(40), steps=steps, parts=1, seed=[0])
+    schedule = Schedule(sampler, Limits(40), steps=steps, batches=1, seed=[0])
     return [schedule.examples(step, 0) for step in range(steps)]
 
 

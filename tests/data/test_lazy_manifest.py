@@ -144,12 +144,12 @@ def test_the_windows_of_a_pass_have_every_talk_once(tmp_path: Path, talks: list[
 
 def test_a_resumed_schedule_has_the_same_batches(tmp_path: Path, talks: list[Talk]) -> None:
     limits = Limits(20.0)
-    whole_run = Schedule(windowed(tmp_path, 4), limits, steps=60, parts=2, seed=[3])
+    whole_run = Schedule(windowed(tmp_path, 4), limits, steps=60, batches=2, seed=[3])
     expected = [
         (step, part, whole_run.examples(step, part)) for step in range(60) for part in (0, 1)
     ]
     assert whole_run.passes(59) > 1
-    resumed = Schedule(windowed(tmp_path, 4), limits, steps=60, parts=2, seed=[3])
+    resumed = Schedule(windowed(tmp_path, 4), limits, steps=60, batches=2, seed=[3])
     for step, part, examples in expected[70:]:
         assert [(e.talk.name, e.start, e.end, e.target) for e in resumed.examples(step, part)] == [  # type: ignore[attr-defined]
             (e.talk.name, e.start, e.end, e.target)  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ def test_a_window_is_made_once(tmp_path: Path, talks: list[Talk]) -> None:
     made: list[int] = []
     make = sampler._make
     sampler._make = lambda *given: made.append(1) or make(*given)  # type: ignore[func-returns-value]
-    schedule = Schedule(sampler, Limits(20.0), steps=40, parts=1, seed=[3])
+    schedule = Schedule(sampler, Limits(20.0), steps=40, batches=1, seed=[3])
     for step in range(40):
         schedule.examples(step, 0)
         schedule.passes(step)
@@ -173,7 +173,7 @@ def test_a_window_is_made_once(tmp_path: Path, talks: list[Talk]) -> None:
 
 def test_passes_and_their_steps_count_all_windows(tmp_path: Path, talks: list[Talk]) -> None:
     limits = Limits(20.0)
-    schedule = Schedule(windowed(tmp_path, 4), limits, steps=200, parts=1, seed=[3])
+    schedule = Schedule(windowed(tmp_path, 4), limits, steps=200, batches=1, seed=[3])
     steps = next(step for step in range(200) if schedule.passes(step) >= 1)
     assert schedule.steps_per_pass == pytest.approx(steps, rel=0.4)
 

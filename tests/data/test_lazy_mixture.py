@@ -127,7 +127,7 @@ def scheduled(talks: LazyTalks, steps: int) -> Schedule:
     """The schedule of StreamUni's fine-tuning, with small windows."""
     system, given = settings()
     sampler = make_samplers(system, talks, given)["chains_of_thought"]
-    return Schedule(sampler, Limits(8.0), steps=steps, parts=1, seed=[0])
+    return Schedule(sampler, Limits(8.0), steps=steps, batches=1, seed=[0])
 
 
 def test_every_share_has_windows_and_passes_of_its_own(

@@ -68,7 +68,7 @@ def drawn(talks: Sequence[Talk], limits: Limits, *, steps: int) -> list[list[Spe
     """The examples of each step, in two batches per step."""
     system, given = settings()
     sampler = make_samplers(system, talks, given)["chains_of_thought"]
-    schedule = Schedule(sampler, limits, steps=steps, parts=2, seed=[0])
+    schedule = Schedule(sampler, limits, steps=steps, batches=2, seed=[0])
     found: list[Any] = [
         [*schedule.examples(step, 0), *schedule.examples(step, 1)] for step in range(steps)
     ]
@@ -143,7 +143,7 @@ def test_development_losses_have_all_sentences_in_the_shares_of_the_mixture() ->
     ).talks("dev")
     sampler = development_samplers(system, talks, given)["chains_of_thought"]
     assert list(sampler.kinds) == pytest.approx([0.25, 0.75])
-    schedule = Schedule(sampler, Limits(12.0), steps=200, parts=2, seed=[0])
+    schedule = Schedule(sampler, Limits(12.0), steps=200, batches=2, seed=[0])
     examples: list[Any] = [list(schedule.examples(step, 0)) for step in range(200)]
     assert seconds_of(examples, "de") == 2 * len(TALK.segments) * SENTENCE
 

@@ -14,7 +14,7 @@ from zoo.config import Config, build, compose, plain
 from zoo.errors import ZooError
 from zoo.talks import Talk
 from zoo.training.batches import schedules
-from zoo.training.estimate import Distribution, Parts, StageEstimate, distribution, estimate
+from zoo.training.estimate import Distribution, MemoryParts, StageEstimate, distribution, estimate
 from zoo.training.estimate_job import durations
 from zoo.training.optimizer import ADAMW
 from zoo.training.preparation import make_samplers
@@ -111,7 +111,7 @@ def test_recomputed_activations_are_not_kept_in_mixed_precision() -> None:
     (recomputed, _), _ = estimates(
         Distribution(precision="bf16-mixed"), "backbone.gradient_checkpointing=true"
     )
-    assert recomputed.memory.rest < 0.7 * kept.memory.rest
+    assert recomputed.memory.other < 0.7 * kept.memory.other
     assert recomputed.operations > 1.2 * kept.operations
 
 
@@ -218,7 +218,7 @@ def test_zero_divides_gradients_and_optimizer_states() -> None:
 
 
 def test_the_duration_is_printed_for_gpus() -> None:
-    memory = Parts(weights=1, gradients=1, optimizer=1, rest=1)
+    memory = MemoryParts(weights=1, gradients=1, optimizer=1, other=1)
     stage = StageEstimate("all", 3600, 10.0, 10.0, 0.4 * 312e12 * 16, memory)
     text = durations([stage], Distribution(devices=8, precision="bf16-mixed"))
     assert "of 8 GPUs" in text
@@ -255,7 +255,7 @@ def test_features_of_speech_llms_are_computed_by_shape(family: str) -> None:
     tokenizer = f"{family}_minitalks_en-de"
     (one,) = other(experiment, tokenizer, "segments", "recognition", "sentences")
     assert one.tokens > one.seconds > 0
-    assert one.memory.rest > 0
+    assert one.memory.other > 0
 
 
 def test_a_step_that_needs_values_is_refused() -> None:

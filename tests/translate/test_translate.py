@@ -67,7 +67,7 @@ def test_a_talk_becomes_text_subtitles_log_and_page(
     assert (out / "a=talk.vtt").read_text() == vtt(talk)
     page = (out / "report.html").read_text()
     assert "a=talk" in page
-    assert "python -m zoo.translate tenth.wav &#x27;a folder&#x27; system=streamatt" in page
+    assert "python -m zoo.translate tenth.wav &#39;a folder&#39; system=streamatt" in page
     (row,) = read_rows(out / "results.json")
     assert (row.knob, row.settings.references) == (KnobValue("f", 4), False)
     assert {"StartOffset", "RTF"} <= set(row.scores)

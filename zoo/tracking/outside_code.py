@@ -64,9 +64,11 @@ def _package(name: str) -> dict[str, Any] | None:
 
 
 def _version(name: str) -> str | None:
-    """Return the version of the distribution that a package belongs to; None without one."""
-    distributions = metadata.packages_distributions().get(name)
-    return metadata.version(distributions[0]) if distributions else None
+    """Return the version of the distribution with the name of a package; None without one."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _hash(place: Path) -> str:

@@ -1,5 +1,6 @@
 """The work of train.py: from a configuration to a trained, exported model."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,15 +47,8 @@ from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
 
-# An evaluation needs the overrides of its training whose keys begin with one of these prefixes.
-REPEATED_PREFIXES = (
-    "backbone",
-    "convention=",
-    "source_language=",
-    "target_language=",
-    "data=",
-    "data.",
-)
+# An evaluation needs the overrides of its training whose keys are these, or below these.
+REPEATED = ("backbone", "convention", "source_language", "target_language", "data")
 EVERY, FROM = "training.evaluate_every_steps", "training.evaluate_from_step"
 LAST_EXPORT = "export"  # folder of the last weights in a run folder
 BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
@@ -289,6 +283,6 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     needed = chosen("system", "backbone")
     for override in overrides():
         key = override_key(override)
-        if key.startswith(REPEATED_PREFIXES) and not key.startswith(left_out):
+        if re.split(r"[.@]", key)[0] in REPEATED and not key.startswith(left_out):
             needed.append(override)
     return [*search_arguments(), *dict.fromkeys(needed)]

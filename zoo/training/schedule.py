@@ -141,7 +141,7 @@ class Schedule:
         sampler: Lists and makes the examples.
         limits: Size of one batch.
         steps: Number of steps of the stage.
-        parts: Number of batches per step: ranks times accumulated batches.
+        batches: Number of batches per step: ranks times accumulated batches.
         seed: Seed; stages of a training have different seeds.
     """
 

@@ -83,7 +83,7 @@ def test_forced_words_have_no_label(make: Make) -> None:
 
 @pytest.mark.parametrize("prefix_place", ["prompt", "both"])
 def test_forced_words_are_in_the_prompt_without_labels(prefix_place: str, make: Make) -> None:
-    rows = turns(make(prefix_place=prefix_place), excerpts(20, num_forced=2))
+    rows = turns(make(prefix_place=prefix_place), excerpts(20, given=2))
     assert all("German translation: Julia hat" in text for text, _ in rows)
     assert not any("Julia" in labelled for _, labelled in rows)
 

@@ -89,7 +89,7 @@ def test_static_steps_synthesise_the_same_speech(
             assert bool(steps._steps) == (capture == "static")
         backbone.release()
         for steps in (backbone.steps, backbone.speaker.steps):
-            assert (steps._steps, steps.memory._parts) == ({}, {})
+            assert (steps._steps, steps.memory._regions) == ({}, {})
         return sorted(done, key=lambda instance: instance.index)
 
     expected = streamed("off")

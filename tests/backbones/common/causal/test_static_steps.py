@@ -62,11 +62,11 @@ def test_all_searches_use_the_same_memory_and_no_old_contents() -> None:
     model, steps = network("llama"), StaticSteps("static")
     expected = searched(model, None)
     first = searched(model, steps)
-    [memory] = steps.memory._parts.values()
+    [memory] = steps.memory._regions.values()
     with torch.inference_mode():
         memory.fill_(torch.nan)
     assert_equal(searched(model, steps), expected)
-    assert [kept is memory for kept in steps.memory._parts.values()] == [True]
+    assert [kept is memory for kept in steps.memory._regions.values()] == [True]
     assert_equal(first, expected)  # nothing that was read of the first search is a view
 
 
@@ -152,10 +152,10 @@ def test_a_search_outside_inference_mode_uses_memory_that_was_made_in_it() -> No
     model, steps = network("llama"), StaticSteps("static")
     expected = searched(model, None)
     searched(model, steps)
-    memory = steps.memory._parts["text"]
+    memory = steps.memory._regions["text"]
     with torch.no_grad():
         assert_equal(searched.__wrapped__(model, steps), expected)
-    assert steps.memory._parts["text"] is memory
+    assert steps.memory._regions["text"] is memory
 
 
 def test_cleared_steps_keep_neither_memory_nor_weights() -> None:
@@ -163,7 +163,7 @@ def test_cleared_steps_keep_neither_memory_nor_weights() -> None:
     expected = searched(model, None)
     searched(model, steps)
     searched(model, steps)
-    memory = weakref.ref(steps.memory._parts["text"])
+    memory = weakref.ref(steps.memory._regions["text"])
     weights = weakref.ref(model.model.layers[0].self_attn.q_proj.weight.untyped_storage())
     steps.free_memory()
     for weight in model.parameters():
@@ -179,14 +179,14 @@ def test_a_copy_has_the_arguments_only() -> None:
     expected = searched(model, steps)
     pickled: StaticSteps = pickle.loads(pickle.dumps(steps))
     for copied in (copy.deepcopy(steps), pickled):
-        assert (copied.capture, copied._steps, copied.memory._parts) == ("static", {}, {})
+        assert (copied.capture, copied._steps, copied.memory._regions) == ("static", {}, {})
         assert_equal(searched(model, copied), expected)
 
 
 def test_auto_changes_nothing_without_a_gpu() -> None:
     model, steps = network("llama"), StaticSteps("auto")
     found = searched(model, steps)
-    assert not steps.memory._parts
+    assert not steps.memory._regions
     assert all(torch.equal(*pair) for pair in zip(found, searched(model, None), strict=True))
 
 

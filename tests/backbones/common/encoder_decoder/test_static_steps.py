@@ -109,7 +109,7 @@ def test_all_searches_use_the_same_memory_and_no_old_contents(
     steps = StaticSteps("static")
     expected = searched(speech_to_text, memory, None)
     first = searched(speech_to_text, memory, steps)
-    memories = dict(steps.memory._parts)
+    memories = dict(steps.memory._regions)
     assert len(memories) == 3
     with torch.inference_mode():
         for part in memories.values():
@@ -117,7 +117,7 @@ def test_all_searches_use_the_same_memory_and_no_old_contents(
     for frames in (FRAMES, (3, 5, 4)):  # fewer frames than in the last search
         found = searched(speech_to_text, memory, steps, frames=frames)
         assert_equal(found, searched(speech_to_text, memory, None, frames=frames))
-    assert all(steps.memory._parts[name] is part for name, part in memories.items())
+    assert all(steps.memory._regions[name] is part for name, part in memories.items())
     assert_equal(first, expected)  # nothing that was read of the first search is a view
 
 
@@ -127,10 +127,10 @@ def test_a_search_outside_inference_mode_uses_memory_that_was_made_in_it(
     steps = StaticSteps("static")
     expected = searched(family, memory, None)
     searched(family, memory, steps)
-    parts = dict(steps.memory._parts)
+    parts = dict(steps.memory._regions)
     with torch.no_grad():
         assert_equal(searched.__wrapped__(family, memory, steps), expected)
-    assert all(steps.memory._parts[name] is part for name, part in parts.items())
+    assert all(steps.memory._regions[name] is part for name, part in parts.items())
 
 
 def test_longer_memories_and_more_streams_replace_the_memory(
@@ -146,8 +146,8 @@ def test_longer_memories_and_more_streams_replace_the_memory(
     for frames in (FRAMES, (3, 70, 9), FRAMES):
         found = searched(speech_to_text, memory, steps, frames=frames)
         assert_equal(found, searched(speech_to_text, memory, None, frames=frames))
-    assert [part.shape[2] for part in steps.memory._parts.values()] == [3] * 3
-    assert steps.memory._parts["source"].shape[4] == 80
+    assert [part.shape[2] for part in steps.memory._regions.values()] == [3] * 3
+    assert steps.memory._regions["source"].shape[4] == 80
     assert steps.capture == "auto"
 
 
@@ -258,7 +258,7 @@ def test_a_wrong_or_refused_graph_is_given_up(
 def test_auto_changes_nothing_without_a_gpu(speech_to_text: Any, memory: Remember) -> None:
     steps = StaticSteps("auto")
     found, expected = (searched(speech_to_text, memory, given) for given in (steps, None))
-    assert not steps.memory._parts
+    assert not steps.memory._regions
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 

@@ -151,7 +151,7 @@ def test_a_missing_revision_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_a_folder_with_an_at_sign_is_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "model@v1"
     folder.mkdir()
-    assert hub.ModelSource.from_name(str(folder)) == hub.Source(str(folder))
+    assert hub.ModelSource.from_name(str(folder)) == hub.ModelSource(str(folder))
 
 
 def test_the_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
