@@ -65,6 +65,15 @@ def test_a_training_becomes_a_line_per_step(tmp_path: Path) -> None:
     assert training["dev/BLEU"].iloc[1] == 10.5
 
 
+def test_development_evaluations_are_read_where_they_are_named(tmp_path: Path) -> None:
+    """A table of all evaluations below a folder has no rows of a training's checkpoints."""
+    (tmp_path / "metrics.csv").write_text("step,train/loss\n1,3.0\n")
+    evaluation(tmp_path / "development" / "step000100", 20.0)
+    results = zoo.read_results(tmp_path)
+    assert (len(results.rows), len(results.training)) == (0, 1)
+    assert list(zoo.read_results(tmp_path / "development").rows["BLEU"]) == [20.0]
+
+
 def test_mistakes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZooError, match="There is no run folder"):
         zoo.read_results(tmp_path / "missing")

@@ -12,6 +12,8 @@ import zoo
 from tests.fixtures import processes
 from zoo.config import build, compose
 from zoo.config.records import FOLDER
+from zoo.results.row import read_rows
+from zoo.results.segments import read_segments
 from zoo.training.preparation import prepare
 from zoo.training.writing import read_file
 
@@ -65,6 +67,10 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
     )
     assert {"the", "a"} < set(json.loads((export / "source_words.json").read_text()))
     _check_best(tmp_path / "run")
+    evaluation = tmp_path / "run" / "development" / "step000004"
+    [row] = read_rows(evaluation / "results.json")
+    assert (row.system, row.split, row.kind) == ("streamatt step 4", "dev", "system")
+    assert read_segments(evaluation / "segments.jsonl", needed_by="a test")
     results = run(
         "evaluate.py",
         "system=streamatt",

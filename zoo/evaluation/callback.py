@@ -56,6 +56,7 @@ class StreamingEvaluation(StreamCallback):
 
     Attributes:
         label: Title of the progress bar. None: the name of the system.
+        row_name: Name of the row of results. None: the name of the system.
         instances: Streams of the last evaluation in the order of the talks; empty on ranks other
             than 0.
         scores: Values of the last evaluation by name of the score; empty on ranks that do not wait
@@ -80,6 +81,7 @@ class StreamingEvaluation(StreamCallback):
         self.resume = resume
         self.on_all_ranks = on_all_ranks
         self.label: str | None = None
+        self.row_name: str | None = None
         self.instances: list[Instance] = []
         self.scores: Mapping[str, float | None] = {}
         self.queue = TalkQueue((), name="none")
@@ -203,7 +205,7 @@ class StreamingEvaluation(StreamCallback):
         """
         run = ScoredRun(self._log.folder, talks=self.queue.talks, scorer=self.scorer)
         row = Row(
-            system.name,
+            self.row_name or system.name,
             None,
             data=self.queue.corpus,
             split=self.queue.split,

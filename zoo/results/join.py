@@ -13,6 +13,7 @@ from zoo.results.row import Row, read_rows
 
 RESULTS = "results.json"
 CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
+DEVELOPMENT = "development"  # folder in a training, with an evaluation for each of some steps
 OFFLINE = " offline"  # end of the name of an offline row
 # Overrides of these keys do not change a result, so they do not name a row.
 SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
@@ -46,15 +47,16 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     """Return the runs in folders, in the order of the folders; a multirun has several.
 
     A run that is found twice is listed once. Reports on runs, which repeat their rows, are only
-    read where their folder itself is named. Folders within a run are not searched: offline, W&B
-    keeps a copy of the results there.
+    read where their folder itself is named, and so are the evaluations of the development talks of
+    a training. Folders within an evaluation are not searched: offline, W&B keeps a copy of the
+    results there.
 
     Raises:
         ZooError: a folder has no results, or a file in it is damaged.
     """
     runs: dict[Path, FinishedRun] = {}
     for place in places:
-        paths = list(_results(place))
+        paths = list(results_in(place))
         found = [
             FinishedRun(
                 path.parent, read_rows(path), _overrides(path.parent), _corpus_hash(path.parent)
@@ -70,14 +72,14 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     return list(runs.values())
 
 
-def _results(place: Path) -> Iterator[Path]:
+def results_in(place: Path) -> Iterator[Path]:
     """Yield the results of a run folder, or of all run folders in any other folder."""
     if (place / RESULTS).is_file():
         yield place / RESULTS
     elif place.is_dir():
         for inner in sorted(place.iterdir()):
-            if not inner.is_symlink():
-                yield from _results(inner)
+            if not inner.is_symlink() and inner.name != DEVELOPMENT:
+                yield from results_in(inner)
 
 
 def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:

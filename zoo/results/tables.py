@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo.errors import ZooError, shorten_list
-from zoo.results.join import RESULTS, find_runs, joined_rows
+from zoo.results.join import RESULTS, find_runs, joined_rows, results_in
 from zoo.results.names import SCORES
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
@@ -128,7 +128,7 @@ def read_results(*runs: str | Path) -> Results:
         found = [file.parent for file in _training_files(place)]
         trainings += found
         # a folder without either is named by the error of ``find_runs``
-        if not found or any(place.rglob(RESULTS)):
+        if not found or any(results_in(place)):
             evaluations.append(place)
     folder = Path.cwd()
     rows = joined_rows(find_runs(evaluations), folder) if evaluations else []

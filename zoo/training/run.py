@@ -12,6 +12,7 @@ from lightning.pytorch.loggers import Logger
 from zoo.data.views import usable_parts
 from zoo.disk.files import restore_folder
 from zoo.errors import ZooError
+from zoo.results.join import DEVELOPMENT
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.training.callbacks.averaging import check_averaging, keep_averaged_weights
@@ -28,7 +29,6 @@ from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import batches_per_step, make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged_checkpoint, read_file
 
-DEVELOPMENT = "development"  # folder of hypotheses of development talks in a run folder
 LAST = "last.ckpt"  # checkpoint from which a run is resumed
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 

@@ -119,6 +119,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
                 self.folder = folder / system.direction if is_mixture else folder
                 moment = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
                 self.label = f"development talks, {moment}"
+                self.row_name = f"{system.name} step {step}"
                 scores |= self._streamed(trainer, system, talks)
         system.train(was_training)
         return scores | _means(scores) if is_mixture else scores
