@@ -10,18 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zoo.evaluation.callback import StreamingEvaluation as StreamingEvaluation
+    from zoo.evaluation.in_python import evaluate as evaluate
     from zoo.lightning.datamodule import TalksDataModule as TalksDataModule
     from zoo.loading import load as load
     from zoo.loading import training_plan as training_plan
     from zoo.results.tables import read_results as read_results
 
 __version__ = "0.2.0"
-__all__ = ["StreamingEvaluation", "TalksDataModule", "load", "read_results", "training_plan"]
+__all__ = [
+    "StreamingEvaluation",
+    "TalksDataModule",
+    "evaluate",
+    "load",
+    "read_results",
+    "training_plan",
+]
 
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {
     "StreamingEvaluation": "zoo.evaluation.callback",
     "TalksDataModule": "zoo.lightning.datamodule",
+    "evaluate": "zoo.evaluation.in_python",
     "load": "zoo.loading",
     "read_results": "zoo.results.tables",
     "training_plan": "zoo.loading",
