@@ -97,16 +97,14 @@ def evaluate(
 
 def _corpus(talks: "str | Path | Corpus | Sequence[Talk]", system: StreamingSystem) -> Corpus:
     """Return the corpus that a name, a folder or talks stand for."""
-    if isinstance(talks, str | Path) and Path(talks).is_dir():
-        source, target = system.source_language.code, system.target_language.code
-        return Folder(root=str(talks), source_language=source, target_language=target)
-    if isinstance(talks, Path):
-        raise ZooError(f"There is no folder {talks}.")
-    if isinstance(talks, str):
+    if isinstance(talks, str | Path):
+        if Path(talks).is_dir():
+            source, target = system.source_language.code, system.target_language.code
+            return Folder(root=str(talks), source_language=source, target_language=target)
+        if isinstance(talks, Path):
+            raise ZooError(f"There is no folder {talks}.")
         return corpus_named(talks)
-    if isinstance(talks, Sequence):
-        return ListedTalks("talks", talks)
-    return talks
+    return ListedTalks("talks", talks) if isinstance(talks, Sequence) else talks
 
 
 def _check(system: StreamingSystem, talks: Sequence[Talk], settings: Settings) -> None:
