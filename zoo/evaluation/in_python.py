@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from zoo.data.corpora import Corpus
 from zoo.data.readers.folder import Folder
@@ -23,7 +23,7 @@ OUTPUTS = Path("outputs") / "python"
 
 def evaluate(
     system: StreamingSystem,
-    talks: "str | Path | Corpus | Sequence[Talk]" = "minitalks",
+    talks: str | Path | Corpus | Sequence[Talk] = "minitalks",
     *,
     knob_values: Sequence[float] | None = None,
     split: str = "tst",
@@ -95,7 +95,7 @@ def evaluate(
     return read_results(place)
 
 
-def _corpus(talks: "str | Path | Corpus | Sequence[Talk]", system: StreamingSystem) -> Corpus:
+def _corpus(talks: str | Path | Corpus | Sequence[Talk], system: StreamingSystem) -> Corpus:
     """Return the corpus that a name, a folder or talks stand for."""
     if isinstance(talks, str | Path):
         if Path(talks).is_dir():
@@ -104,7 +104,9 @@ def _corpus(talks: "str | Path | Corpus | Sequence[Talk]", system: StreamingSyst
         if isinstance(talks, Path):
             raise ZooError(f"There is no folder {talks}.")
         return corpus_named(talks)
-    return ListedTalks("talks", talks) if isinstance(talks, Sequence) else talks
+    if isinstance(talks, Sequence):
+        return ListedTalks("talks", cast("Sequence[Talk]", talks))
+    return talks
 
 
 def _check(system: StreamingSystem, talks: Sequence[Talk], settings: Settings) -> None:
