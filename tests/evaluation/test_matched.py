@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.evaluation.test_significance import QUICK, REFERENCES, row, write
 from zoo.commands.report import main
 from zoo.evaluation.matched import match_latencies
-from zoo.report.matched import matched_table
+from zoo.report.matched import printed_tables
 from zoo.results.row import KnobValue, Row, write_rows
 
 
@@ -64,7 +64,7 @@ def test_the_baseline_may_be_named(tmp_path: Path, rows: list[Row]) -> None:
 
 def test_the_table_names_what_cannot_be_compared(tmp_path: Path, rows: list[Row]) -> None:
     console = Console(width=110, record=True)
-    console.print(matched_table(match_latencies(rows, tmp_path, QUICK)))
+    console.print(printed_tables(match_latencies(rows, tmp_path, QUICK)))
     text = console.export_text()
     assert "two tst, en-de: BLEU at equal StreamLAAL" in text
     assert "late has no StreamLAAL in common with base" in text

@@ -18,7 +18,7 @@ from zoo.evaluation.matched import match_latencies
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console
-from zoo.report.matched import matched_table
+from zoo.report.matched import printed_tables
 from zoo.report.page import write_report
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
@@ -219,8 +219,10 @@ def _write(
     streams = list(finished_streams(rows, folder))
     context = {"runs": ", ".join(str(run.folder) for run in runs)}
     title = "SimulZoo: joined runs"
-    write_report(folder / PAGE, rows=rows, streams=streams, title=title, context=context)
-    return Group(printed, matched_table(matched)) if matched else printed
+    write_report(
+        folder / PAGE, rows=rows, streams=streams, title=title, context=context, matched=matched
+    )
+    return Group(printed, printed_tables(matched)) if matched else printed
 
 
 if __name__ == "__main__":

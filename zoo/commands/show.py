@@ -10,7 +10,7 @@ from zoo.disk.files import relative_path
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
 from zoo.progress import wide_console
-from zoo.report.matched import matched_table
+from zoo.report.matched import printed_tables
 from zoo.report.page import write_report
 from zoo.report.table import print_table
 from zoo.results.names import comet_scores
@@ -64,7 +64,7 @@ class ShownRun:
         console = wide_console()
         print_table(rows, console=console)
         if self._scored.matched:
-            console.print(matched_table(self._scored.matched))
+            console.print(printed_tables(self._scored.matched))
         if note := load_note(rows):
             console.print(note, markup=False, highlight=False)
         png, page = write_plot(rows, folder), self._write_page()
@@ -98,6 +98,7 @@ class ShownRun:
             streams=self._scored.streams,
             title=f"SimulZoo: {self._corpus}",
             context=page_context(facts, overrides()),
+            matched=self._scored.matched,
         )
         return page
 

@@ -34,12 +34,14 @@ class Line:
         place: index of the row in the report.
         is_first: whether the row is the first row of its system; a rule is drawn above it.
         cells: one cell per column.
+        sharers: systems whose offline row this is, besides the one that it is named after.
     """
 
     row: Row
     place: int
     is_first: bool
     cells: list[Cell]
+    sharers: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class ScoreTable:
 
     Attributes:
         label: the test set.
-        scores: name of the score of each column.
+        scores: which values of the score of each column are better, by name; empty if not known.
         main: number of columns, from the first on, that the page shows before the reader asks for
             all scores.
         bodies: lines by CSS class of their part of the table.
@@ -56,7 +58,7 @@ class ScoreTable:
     """
 
     label: str
-    scores: list[str]
+    scores: dict[str, str]
     main: int
     bodies: dict[str, list[Line]]
     notes: list[str]
@@ -123,6 +125,19 @@ def offline_row(row: Row, group: Iterable[Row]) -> Row | None:
     return same[0] if len(same) == 1 else None
 
 
+def sharers(offline: Row, group: Iterable[Row]) -> list[str]:
+    """Return the systems whose offline row this is, without the one that it is named after.
+
+    Args:
+        offline: a row; only an offline row has such systems.
+        group: rows of its test set.
+    """
+    rows = list(group)
+    systems = (row for row in rows if offline.kind == "ceiling" and row.kind == "system")
+    names = dict.fromkeys(row.system for row in systems if offline_row(row, rows) is offline)
+    return [name for name in names if f"{name} offline" != offline.system]
+
+
 def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return the distinct signatures of each score, by name of the score."""
     found: dict[str, dict[str, None]] = {}
@@ -137,7 +152,10 @@ def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
     tables = []
     for key, group in by_test_set(rows).items():
         main = [column.score for column in columns(group)]
-        scores = [*main, *sorted({score for row in group for score in row.scores} - set(main))]
+        others = sorted({score for row in group for score in row.scores} - set(main))
+        scores: dict[str, str] = {
+            score: find_entry(score, rows).better or "" for score in [*main, *others]
+        }
         bodies: dict[str, list[Line]] = {}
         for rows_of_system in by_system(group):
             for row in rows_of_system:
@@ -145,7 +163,8 @@ def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
                 body = bodies.setdefault(style if row.kind == "system" else "oracle", [])
                 place = next(place for place, other in enumerate(rows) if other is row)
                 cells = [_cell(row, score) for score in scores]
-                body.append(Line(row, place, row is rows_of_system[0], cells))
+                is_first = row is rows_of_system[0]
+                body.append(Line(row, place, is_first, cells, sharers(row, group)))
         notes = significance_notes(group)
         tables.append(ScoreTable(test_set_label(key), scores, len(main), bodies, notes))
     return tables

@@ -1,6 +1,7 @@
-"""Table of systems at equal latency."""
+"""Tables of systems at equal latency, for the terminal and the page."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import Group, RenderableType
@@ -13,10 +14,27 @@ from zoo.results.groups import test_set_label
 from zoo.results.matched import MatchedCurve
 from zoo.results.names import COMPUTATION_AWARE, find_entry
 
-SEVERAL = ("chrF",)  # qualities that the table leaves out; ``matched.json`` has them
+LEFT_OUT = ("chrF",)  # a quality that only ``matched.json`` has
 
 
-def matched_table(curves: Sequence[MatchedCurve]) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class MatchedTable:
+    """Systems of one test set at equal latency, by one quality.
+
+    Attributes:
+        title: test set, quality and latency.
+        headers: headings of the columns.
+        lines: texts of the cells; a system is named in its first line.
+        notes: what the marks mean, and which systems have no latency in common with the baseline.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+    notes: list[str]
+
+
+def matched_tables(curves: Sequence[MatchedCurve]) -> list[MatchedTable]:
     """Return a table for each test set and quality, at ideal latencies.
 
     ``matched.json`` has other qualities and computation-aware latencies too.
@@ -27,43 +45,59 @@ def matched_table(curves: Sequence[MatchedCurve]) -> RenderableType:
     shown = [
         curve
         for curve in curves
-        if not curve.latency.endswith(COMPUTATION_AWARE) and curve.quality not in SEVERAL
+        if not curve.latency.endswith(COMPUTATION_AWARE) and curve.quality not in LEFT_OUT
     ]
     shown.sort(key=lambda curve: (curve.test_set, curve.quality))
     groups = groupby(shown, key=lambda curve: (curve.test_set, curve.quality))
-    return Group(*(part for _, group in groups for part in _parts(list(group))))
+    return [_matched_table(list(group)) for _, group in groups]
 
 
-def _parts(curves: Sequence[MatchedCurve]) -> list[RenderableType]:
-    """Return the table of one test set and quality, and notes below it."""
+def _matched_table(curves: Sequence[MatchedCurve]) -> MatchedTable:
+    """Return the table of one test set and quality."""
     first = curves[0]
     digits = find_entry(first.quality).digits
-    title = f"{test_set_label(first.test_set)}: {first.quality} at equal {first.latency}"
-    table = Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, PADDING // 2),
-    )
-    table.add_column("system", no_wrap=True)
-    for header in (f"{first.latency} (s)", first.baseline, first.quality, "difference", "p"):
-        table.add_column(escape(header), justify="right", vertical="bottom")
-    notes: list[RenderableType] = []
+    lines: list[tuple[str, ...]] = []
     for curve in curves:
         for place, point in enumerate(curve.points):
             low, high = (number(bound, digits) for bound in point.interval)
-            mark = "*" if point.p_value < P_VALUE else " "
-            table.add_row(
-                escape(curve.system) if place == 0 else "",
-                number(point.latency, 2),
-                number(point.baseline, digits),
-                number(point.quality, digits),
-                f"{point.quality - point.baseline:+.{digits}f} [{low}, {high}]".replace("[", r"\["),
-                f"{point.p_value:.3f}{mark}",
+            lines.append(
+                (
+                    curve.system if place == 0 else "",
+                    number(point.latency, 2),
+                    number(point.baseline, digits),
+                    number(point.quality, digits),
+                    f"{point.quality - point.baseline:+.{digits}f} [{low}, {high}]",
+                    f"{point.p_value:.3f}{'*' if point.p_value < P_VALUE else ' '}",
+                )
             )
-        if not curve.points:
-            note = f"  {curve.system} has no {curve.latency} in common with {curve.baseline}"
-            notes.append(Text(note, style="dim"))
-    legend = f"  interpolated between rows; 95 % intervals; * p < {P_VALUE:g}"
-    return [table, Text(legend, style="dim"), *notes]
+    notes = [f"interpolated between rows; 95 % intervals; * p < {P_VALUE:g}"]
+    notes += [
+        f"{curve.system} has no {curve.latency} in common with {curve.baseline}"
+        for curve in curves
+        if not curve.points
+    ]
+    return MatchedTable(
+        f"{test_set_label(first.test_set)}: {first.quality} at equal {first.latency}",
+        ("system", f"{first.latency} (s)", first.baseline, first.quality, "difference", "p"),
+        lines,
+        notes,
+    )
+
+
+def printed_tables(curves: Sequence[MatchedCurve]) -> RenderableType:
+    """Return the tables for the terminal; see ``matched_tables``."""
+    parts: list[RenderableType] = []
+    for one in matched_tables(curves):
+        table = Table(
+            title=escape(one.title),
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            padding=(0, PADDING // 2),
+        )
+        for place, header in enumerate(one.headers):
+            table.add_column(escape(header), justify="right" if place else "left", no_wrap=True)
+        for line in one.lines:
+            table.add_row(*map(escape, line))
+        parts += [table, *(Text(f"  {note}", style="dim") for note in one.notes)]
+    return Group(*parts)

@@ -5,15 +5,18 @@ that does not fit is played from wave files beside the logs.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from zoo.disk.files import write_bytes
 from zoo.report.contents import headline, score_tables, signatures
+from zoo.report.matched import matched_tables
 from zoo.report.palette import STYLES
 from zoo.report.payload import payload, talks_in_order
 from zoo.report.render import json_block, render
 from zoo.report.sounds import Sound, source_sounds, speech_sounds
 from zoo.report.stages import stage_bars
+from zoo.results.matched import MatchedCurve
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
 from zoo.streaming.stages import STAGES
@@ -29,6 +32,7 @@ def write_report(
     streams: Sequence[ReportStream],
     title: str,
     context: Mapping[str, str],
+    matched: Sequence[MatchedCurve] = (),
     audio_talks: int | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> int:
@@ -40,6 +44,7 @@ def write_report(
         streams: streams of the rows.
         title: heading.
         context: provenance of the run by name (command, commit, machine, ...).
+        matched: the systems at equal latency.
         audio_talks: number of talks, from the first talk on, whose audio is included (None: all).
         max_bytes: maximum size of the file. Sounds that do not fit are left out.
 
@@ -47,7 +52,8 @@ def write_report(
         ZooError: audio cannot be read.
     """
     data = payload(rows, streams)
-    budget = max_bytes - len(_page(rows, title=title, context=context, data=data, sounds={}))
+    page = partial(_page, rows, title=title, context=context, data=data, matched=matched)
+    budget = max_bytes - len(page(sounds={}))
     sources = source_sounds(streams, budget=budget, talks=audio_talks)
     for place, (entry, talk) in enumerate(zip(data["talks"], talks_in_order(streams), strict=True)):
         entry["audio"] = f"audio-{place}" in sources
@@ -55,7 +61,7 @@ def write_report(
     budget -= sum(sound.size for sound in sources.values())
     speech = speech_sounds(rows, streams, path.parent, budget=budget)
 
-    document = _page(rows, title=title, context=context, data=data, sounds=sources | speech)
+    document = page(sounds=sources | speech)
     write_bytes(path, document)
     return len(document)
 
@@ -77,6 +83,7 @@ def _page(
     title: str,
     context: Mapping[str, str],
     data: object,
+    matched: Sequence[MatchedCurve],
     sounds: Mapping[str, Sound],
 ) -> bytes:
     """Return the HTML file.
@@ -86,6 +93,7 @@ def _page(
         title: heading.
         context: provenance of the run by name.
         data: JSON values for the page's script.
+        matched: the systems at equal latency.
         sounds: audio by id of its element.
     """
     document = render(
@@ -95,6 +103,7 @@ def _page(
         headline=headline(rows),
         rows=rows,
         tables=score_tables(rows),
+        matched=matched_tables(matched),
         signatures=signatures(rows),
         stages=stage_bars(rows),
         stage_names=[name for name in STAGES if any(row.stages.get(name) for row in rows)],

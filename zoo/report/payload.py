@@ -11,6 +11,7 @@ from urllib.parse import quote
 from zoo.formats.speech import mix_file, target_file
 from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
+from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
 from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, outside_entries
@@ -93,7 +94,13 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
         "shapes": [one.path for one in STYLES],
-        "rows": [_row(row, sets.index(row.test_set), styles) for row in rows],
+        "rows": [
+            {
+                **_row(row, sets.index(row.test_set), styles),
+                "sharers": sharers(row, [one for one in rows if one.test_set == row.test_set]),
+            }
+            for row in rows
+        ],
         "talks": [_talk(stream_of_talk[key]) for key in talks],
         "references": list(references),
         "streams": encoded,

@@ -2,7 +2,7 @@
 const CROSS = "M-3.6,-3.6L3.6,3.6M3.6,-3.6L-3.6,3.6";
 const FEW = 5; // most curves whose bands are drawn without being asked for
 const hiddenSystems = new Set();
-const chart = { set: 0, quality: null, latency: null, mode: "ideal", intervals: true };
+const chart = { set: 0, quality: null, latency: null, mode: "ideal", intervals: true, limits: null, limitsOf: "" };
 
 const seriesColor = (row) => (row.kind === "system" ? `var(--series-${row.style[0]})` : "var(--grey)");
 const systemOf = (ceiling) => data.rows.find((row) => row.kind === "system" && row.set === ceiling.set && `${row.system} `.startsWith(ceiling.system.replace(/offline$/, "")));
@@ -31,11 +31,24 @@ function chartCeilings() {
   return data.rows.filter((row) => row.set === chart.set && row.kind === "ceiling" && isShown(row) && row.scores[chart.quality] != null);
 }
 
-function chartRange(values, floor) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
-  const room = Math.max((high - low) * 0.12, floor);
-  return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+// Draws the chart with other limits: null (without far outliers), "all", or { x: [from, to], y: [from, to] }.
+function limitChart(limits) {
+  chart.limits = limits;
+  drawChart();
+}
+
+// The limits of both axes. Those that the reader has chosen are for one test set and its scores.
+function chartLimits(points, ceilings) {
+  const scores = `${chart.set} ${chart.quality} ${latencyName()}`;
+  if (chart.limitsOf !== scores) Object.assign(chart, { limits: null, limitsOf: scores });
+  if (chart.limits && chart.limits !== "all") return [...chart.limits.x, ...chart.limits.y];
+  const everything = chart.limits === "all";
+  const near = (score, value) => (isNear) => points.flatMap((point) => (isNear(value(point)) && intervalOf(point.row, score)) || []);
+  const heights = [...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])];
+  return [
+    ...chartRange(points.map((p) => p.x), 0.25, everything, near(latencyName(), (p) => p.x)),
+    ...chartRange(heights, 2, everything, near(chart.quality, (p) => p.y)),
+  ];
 }
 
 function drawChart() {
@@ -47,30 +60,41 @@ function drawChart() {
   holder.replaceChildren();
   drawLegend(all, ceilings);
   const missing = data.rows.filter((row) => row.set === chart.set && row.kind !== "ceiling" && isShown(row)).length - all.flatMap((g) => g.points).length;
-  byId("chart-note").textContent = missing ? `${missing} row(s) without ${chart.quality} or ${latencyName()} are not drawn.` : "";
+  const note = { missing: missing ? `${missing} row(s) without ${chart.quality} or ${latencyName()} are not drawn.` : "", outside: [], chosen: false, choose: limitChart };
+  byId("chart-set").textContent = data.sets.length > 1 ? data.sets[chart.set] : "";
   if (!points.length) {
+    noteOutside(byId("chart-note"), note);
     build(holder, "p", { class: "empty" }, "Nothing to draw: no row has both scores.");
     return;
   }
   const width = Math.max(280, holder.clientWidth);
   const height = width < 600 ? 320 : 420;
   const box = { left: 46, right: width - (width < 600 ? 34 : 16), top: 26, bottom: height - 44 };
-  const bounds = (score) => points.flatMap(({ row }) => intervalOf(row, score) ?? []);
-  const [x0, x1] = chartRange([...points.map((p) => p.x), ...bounds(latencyName())], 0.25);
-  const heights = [...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality]), ...bounds(chart.quality)];
-  const [y0, y1] = chartRange(heights, 2);
+  const [x0, x1, y0, y1] = chartLimits(points, ceilings);
   const x = (value) => box.left + ((value - x0) / (x1 - x0)) * (box.right - box.left);
   const y = (value) => box.bottom - ((value - y0) / (y1 - y0)) * (box.bottom - box.top);
-  const svg = build(holder, "svg:svg", { width, height, role: "group", "aria-label": `${chart.quality} against ${latencyName()}` });
+  const isInside = (point) => point.x >= x0 && point.x <= x1 && point.y >= y0 && point.y <= y1;
+  const lineOf = (row) => row.scores[chart.quality];
+  const drawn = ceilings.filter((row) => lineOf(row) >= y0 && lineOf(row) <= y1);
+  note.outside = [
+    ...points.filter((point) => !isInside(point)).map(({ row, ...point }) => `${rowName(row)} (${fixed(point.x, 2)} s, ${fixed(point.y, 1)})`),
+    ...ceilings.filter((row) => !drawn.includes(row)).map((row) => `${rowName(row)} (${fixed(lineOf(row), 1)})`),
+  ];
+  noteOutside(byId("chart-note"), { ...note, chosen: chart.limits !== null });
+  const svg = build(holder, "svg:svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${chart.quality} against ${latencyName()}` });
   drawAxes(svg, box, { x, y, x0, x1, y0, y1, width });
-  for (const row of ceilings) drawCeiling(svg, box, y(row.scores[chart.quality]), row);
-  for (const group of series) drawBand(svg, group, x, y);
-  for (const group of series) drawLine(svg, group, x, y);
-  const labels = series.flatMap((group) => drawPoints(svg, group, x, y));
+  for (const row of drawn) drawCeiling(svg, box, y(lineOf(row)), row);
+  // An inner svg cuts lines and bands at the axes.
+  const [across, up] = [box.right - box.left, box.bottom - box.top];
+  const plot = build(svg, "svg:svg", { x: box.left, y: box.top, width: across, height: up, viewBox: `${box.left} ${box.top} ${across} ${up}` });
+  for (const group of series) drawBand(plot, group, x, y);
+  for (const group of series) if (group.points.length) drawLine(plot, group, x, y);
+  const labels = series.flatMap((group) => drawPoints(svg, { ...group, points: group.points.filter(isInside) }, x, y));
   const frame = { left: box.left, right: width, top: 18, bottom: box.bottom };
-  const taken = points.map((point) => markerBox(x(point.x), y(point.y)));
+  const taken = points.filter(isInside).map((point) => markerBox(x(point.x), y(point.y)));
   labels.sort((a, b) => b.atEnd - a.atEnd); // where not all labels fit, the ends of the curves have theirs
   for (const { text, point } of labels) placeLabel(text, x(point.x), y(point.y), AROUND, frame, taken);
+  listenToZoom(svg, box, { x0, x1, y0, y1 }, limitChart);
 }
 
 function drawAxes(svg, box, { x, y, x0, x1, y0, y1, width }) {
@@ -156,7 +180,7 @@ function pointLines(row) {
   const digits = (name) => (data.axes.quality.includes(name) ? 1 : 2);
   const bounds = (name) => (row.intervals[name] ? ` (${row.intervals[name].map((value) => fixed(value, digits(name))).join(" to ")})` : "");
   const lines = scores.map(([name, value]) => `${name}  ${fixed(value, digits(name))}${bounds(name)}`);
-  return [rowName(row), ...(row.segmented ? ["receives the reference segments"] : []), ...lines, ...row.flags.map((flag) => `Flagged: ${flag}`)];
+  return [rowName(row), ...(row.sharers.length ? [`also of ${row.sharers.join(", ")}`] : []), ...(row.segmented ? ["receives the reference segments"] : []), ...lines, ...row.flags.map((flag) => `Flagged: ${flag}`)];
 }
 
 function drawLegend(groups, ceilings) {
@@ -181,7 +205,7 @@ function drawLegend(groups, ceilings) {
     const entry = build(legend, "span", { class: "offline", style: `--color:${ceilingColor(row)}` });
     const swatch = build(entry, "svg:svg", { width: 30, height: 12, viewBox: "-15 -6 30 12", "aria-hidden": "true" });
     build(swatch, "svg:line", { class: "ceiling", x1: -15, x2: 15, y1: 0, y2: 0 });
-    entry.append(`${row.system} ${fixed(row.scores[chart.quality], 1)}`);
+    entry.append(`${row.system}${row.sharers.length ? ` (also of ${row.sharers.join(", ")})` : ""} ${fixed(row.scores[chart.quality], 1)}`);
   }
   if (groups.some(({ row }) => row.segmented)) build(legend, "span", {}, "dashed: receives the reference segments");
   if (groups.some(({ points }) => points.some(({ row }) => row.flags.length))) build(legend, "span", {}, "hollow, ! : flagged row");

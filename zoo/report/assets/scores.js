@@ -3,7 +3,9 @@ function sortScores(button) {
   const head = button.closest("th");
   const table = head.closest("table");
   const column = head.cellIndex;
-  const down = head.getAttribute("aria-sort") === "ascending";
+  const order = ["ascending", "descending"];
+  if (head.dataset.better === "higher") order.reverse(); // the first click puts the best row first
+  const down = order[head.getAttribute("aria-sort") === order[0] ? 1 : 0] === "descending";
   for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   for (const body of table.tBodies) {
@@ -15,7 +17,7 @@ function sortScores(button) {
 
 function filterScores() {
   for (const line of document.querySelectorAll("tr[data-row], li[data-row]")) line.hidden = !isShown(data.rows[line.dataset.row]);
-  for (const table of document.querySelectorAll(".scores")) {
+  for (const table of document.querySelectorAll(".scores:not(.matched)")) {
     table.closest(".scroll").hidden = !table.querySelector("tr[data-row]:not([hidden])");
   }
 }

@@ -201,5 +201,10 @@ function setUpSegments() {
   onFilter(() => list.ready && chooseRows());
   addEventListener("scroll", drawNear, { passive: true });
   addEventListener("resize", drawNear);
+  addEventListener("beforeprint", () => {
+    if (list.ready) return;
+    list.ready = true;
+    chooseRows();
+  });
   drawNear();
 }
