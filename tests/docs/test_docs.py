@@ -37,6 +37,7 @@ JOBS = ("evaluate", "train", "translate", "prepare")
 OTHER_BLOCKS = {
     "lightning.md": "each block is a script, run by test_lightning.py",
     "infinisst.md": "needs MuST-C and the reader's word times and alignments",
+    "python.md": "the blocks need an audio file and run in test_python.py",
     "tracking.md": "a part of a job, which names values of the job around it",
 }
 MADE_LATER = ("checkpoints/",)  # by a training
