@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -193,13 +194,24 @@ def _same_reference(row: Row, other: Row) -> bool:
 
 def _corpus_hash(folder: Path) -> str | None:
     """Return the recorded hash of the talks of a run; None for a run of another tool."""
+    found = read_provenance(folder).get(CORPUS)
+    return None if found is None else str(found)
+
+
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """Return the provenance of a run; empty for a run of another tool.
+
+    Raises ZooError for a damaged file.
+    """
     path = folder / "provenance.json"
     if not path.is_file():
-        return None
+        return {}
     try:
-        found = parse_json(path.read_text(encoding="utf-8")).get(CORPUS)
-        return None if found is None else str(found)
-    except (OSError, ValueError, AttributeError) as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("no object")
+        return content
+    except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: {error}.") from error
 
 
