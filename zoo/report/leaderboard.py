@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from zoo.config.commands import job_command, run_script
+from zoo.config.commands import job_command, program, run_script
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m zoo.report.leaderboard", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("zoo.report.leaderboard"), description=__doc__)
     parser.add_argument(
         "runs",
         nargs="+",
