@@ -104,7 +104,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     ]
     kept: list[tuple[FinishedRun, Row]] = []
     for run, row in named:
-        if row.kind == "system" or not any(_same_reference(row, other) for _, other in kept):
+        if row.kind == "system" or not any(same_reference(row, other) for _, other in kept):
             kept.append((run, row))
 
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()
@@ -186,7 +186,7 @@ def _renamed(row: Row, own: Sequence[str]) -> Row:
     return replace(row, system=f"{name}{end}")
 
 
-def _same_reference(row: Row, other: Row) -> bool:
+def same_reference(row: Row, other: Row) -> bool:
     """Return whether two reference rows have the same name, test set and scores."""
     names = ("system", "knob", "test_set", "scores")
     return all(getattr(row, name) == getattr(other, name) for name in names)
