@@ -1,11 +1,16 @@
 """Wrong arguments of the modules that are run by ``python -m``: one sentence and exit code 2."""
 
+import ast
 import runpy
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+from zoo.config.commands import PREFIX
 from zoo.metrics.comet import score
 
 MODULES = {  # module and arguments: what the last line on stderr has
@@ -22,6 +27,8 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.evaluation.synthesis system=null": "error: Unknown system 'null'; choose one of:",
     "zoo.evaluation.synthesis system=replay": "error: replay has no synthesizer; choose another",
     "zoo.evaluation.synthesis threads=[1]": "error: threads must be a whole number of at least 1,",
+    "zoo.report.card . --results a": "error: a has no results.json; name the folder of an",
+    "zoo.report.leaderboard a": "error: a has no results.json; name the folder of an evaluation.",
     "zoo.prepare.trajectories --examples -2": "examples of at least 0, not -2.",
     "zoo.prepare.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
     "zoo.prepare.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
@@ -34,7 +41,13 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.report . --minutes nan": "error: zoo.report needs minutes of at least 0, not nan.",
     "zoo.tracking.wandb_report --nope": "unrecognized arguments: --nope",
 }
-HELP = sorted({given.split(" ")[0] for given in MODULES})
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+OWN_SCRIPTS = {"zoo.commands.train", "zoo.commands.evaluate"}  # of train.py and evaluate.py
+CHILDREN = {  # modules that the zoo itself starts, in processes or environments of their own
+    "zoo.espeak.process",
+    "zoo.metrics.comet.score",
+}
 
 
 def run(module: str, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
@@ -59,12 +72,44 @@ def test_wrong_arguments(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("module", HELP)
+def started() -> dict[str, str]:
+    """The name of the only call in each block ``if __name__ == "__main__"``, by module."""
+    found = {}
+    for path in sorted((ROOT / "zoo").rglob("*.py")):
+        last = ast.parse(path.read_text()).body[-1:]
+        if last and isinstance(last[0], ast.If) and "__main__" in ast.unparse(last[0].test):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name] = ast.unparse(last[0].body).removesuffix("()")
+    return found
+
+
+def test_each_module_that_is_run_has_a_console_command() -> None:
+    modules = started()
+    assert modules.keys() >= CHILDREN
+    functions = {
+        getattr(import_module(module), call)
+        for module, call in modules.items()
+        if module not in CHILDREN
+    }
+    names = {f"{function.__module__}.{function.__qualname__}" for function in functions}
+    scripts = [target.replace(":", ".") for target in SCRIPTS.values()]
+    assert sorted(scripts) == sorted(names | OWN_SCRIPTS)
+    assert all(name.startswith(PREFIX) for name in SCRIPTS)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_help(
-    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(module, "--help", monkeypatch=monkeypatch) == 0
-    assert capsys.readouterr().out.startswith("usage: ")
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    function = resolve_name(SCRIPTS[name])
+    with pytest.raises(SystemExit) as left:
+        sys.exit(function())  # as an installed script does
+    assert left.value.code in (0, None)
+    printed = capsys.readouterr()
+    job = name.removeprefix(PREFIX)
+    assert printed.out.startswith((f"usage: {name} ", f"{job} is powered by Hydra."))
+    assert printed.err == ""
 
 
 @pytest.mark.parametrize("place", ["nowhere/a.json", "."])

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from tests.fixtures import processes
+from zoo.commands.show import without_repeated
+from zoo.results.row import KnobValue, Row, write_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = ["system=replay", "data=recorded", "logger=csv"]  # jobs of a second, without a network
@@ -31,13 +33,14 @@ def logs(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def evaluate(folder: Path, *overrides: str) -> None:
-    """Run evaluate.py in ``folder``."""
+def evaluate(folder: Path, *overrides: str) -> str:
+    """Run evaluate.py in ``folder`` and return what it prints."""
     environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = processes.run(
         ROOT / "evaluate.py", *JOB, *overrides, folder=folder, environment=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def test_optuna_chooses_by_the_score(tmp_path: Path, logs: list[Path]) -> None:
@@ -57,6 +60,55 @@ def test_optuna_chooses_by_the_score(tmp_path: Path, logs: list[Path]) -> None:
     assert best["name"] == "optuna"
     assert best["best_value"] == max(score["BLEU"] for score in scores)
     assert len({score["BLEU"] for score in scores}) > 1
+
+
+def test_the_output_of_a_job_begins_with_its_overrides(tmp_path: Path, logs: list[Path]) -> None:
+    printed = evaluate(
+        tmp_path,
+        "evaluation.upper_bound=false",  # which Hydra writes as False
+        f"system.log={logs[0]},{logs[1]}",
+        "--multirun",
+    )
+    headers = [line for line in printed.splitlines() if line.startswith("job ")]
+    assert headers == [f"job {number}: system.log={logs[number]}" for number in (0, 1)]
+    assert printed.startswith(headers[0])
+
+
+def oracle(bleu: float, kind: str = "oracle") -> Row:
+    return Row(
+        "wait-k",
+        KnobValue("k", 3),
+        data="minitalks",
+        split="tst",
+        source_language="en",
+        target_language="de",
+        scores={"BLEU": bleu},
+        signatures={},
+        instances="",
+        kind=kind,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "earlier", "job"),
+    [
+        ("2", {"0": oracle(70.0), "1": oracle(80.0)}, "1"),
+        ("2", {"1": oracle(70.0)}, None),  # of other talks
+        ("2", {"1": oracle(80.0, "system")}, None),
+        ("2", {"3": oracle(80.0)}, None),  # a later job
+        ("seed=2", {"1": oracle(80.0)}, None),
+    ],
+)
+def test_oracle_rows_of_an_earlier_job_are_not_printed_again(
+    tmp_path: Path, folder: str, earlier: dict[str, Row], job: str | None
+) -> None:
+    for name, row in earlier.items():
+        (tmp_path / name).mkdir()
+        write_rows([row], tmp_path / name / "results.json")
+    (tmp_path / "0").mkdir(exist_ok=True)  # a job without results
+    rows = [oracle(50.0, "system"), oracle(80.0)]
+    kept = rows[:1] if job else rows
+    assert without_repeated(rows, tmp_path / folder) == (kept, job)
 
 
 @pytest.mark.parametrize("launcher", ["submitit_local", "joblib"])

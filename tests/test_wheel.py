@@ -46,10 +46,23 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     site: Path, here: Path, *overrides: str, script: str = "simulzoo-evaluate"
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of the package from the folder ``here``."""
-    command = [sys.executable, str(site / "bin" / script), "logger=csv", *overrides]
+    """Run a job of the package from the folder ``here``."""
+    return start(site, here, str(site / "bin" / script), "logger=csv", *overrides)
+
+
+def start(site: Path, here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the package from the folder ``here``."""
     environment = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
+
+
+def no_weights(folder: str) -> str:
+    """The beginning of the error for a folder of weights."""
+    return (
+        f"The package contains no weights, and there is no checkpoints/{folder} here; run `git "
+        "clone --depth 1 https://github.com/simulzoo/simulzoo && cp -r simulzoo/checkpoints .`"
+    )
 
 
 def test_the_wheel_holds_code_configuration_and_the_mark_of_types(wheel: Path) -> None:
@@ -72,17 +85,31 @@ def test_an_installed_package_evaluates_the_weights_that_it_is_given(
     assert "passed: all" in done.stdout
 
 
-def test_an_installed_package_without_weights_names_where_they_are(
-    site: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [
+        ("simulzoo-evaluate smoke=true logger=csv", "infinisst_minitalks_en-de"),
+        ("simulzoo-train experiment=lst_minitalks logger=csv", "infinisst_minitalks_en-de"),
+        ("simulzoo-translate talk.wav system=simulu", "simulu_minitalks_en-de"),
+        ("simulzoo-alignment-heads system=streamatt", "offline_minitalks_en-de"),
+    ],
+)
+def test_an_installed_package_without_weights_prints_the_command_that_gets_them(
+    site: Path, tmp_path: Path, command: str, folder: str
 ) -> None:
-    done = run(site, tmp_path, "smoke=true")
+    (tmp_path / "talk.wav").touch()
+    script, *arguments = command.split()
+    done = start(site, tmp_path, str(site / "bin" / script), *arguments)
     assert done.returncode == 2
-    assert done.stderr == (
-        "error: The package contains no weights, and there is no "
-        "checkpoints/infinisst_minitalks_en-de here; set backbone.checkpoint to a trained "
-        "checkpoint, or copy the folder from https://github.com/simulzoo/simulzoo.\n"
-    )
-    assert list(tmp_path.iterdir()) == []
+    assert done.stderr.startswith(f"error: {no_weights(folder)}, or set backbone.")
+    assert done.stderr.endswith(" to a trained checkpoint.\n")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.wav"]
+
+
+def test_so_does_python_in_an_installed_package(site: Path, tmp_path: Path) -> None:
+    done = start(site, tmp_path, "-c", "import zoo; zoo.load('lst_minitalks_en-de')")
+    assert done.stderr.endswith(f"ZooError: {no_weights('lst_minitalks_en-de')}.\n")
 
 
 @pytest.mark.parametrize("foreign", [False, True], ids=["none", "another package of that name"])

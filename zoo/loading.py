@@ -6,15 +6,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from zoo.config import CONF, build, choices_of, compose, plain
+from zoo.config import build, choices_of, compose, plain
 from zoo.config.records import DESCRIPTION, packaged_configurations, record_of
+from zoo.config.shipped import how_to_get
+from zoo.config.sources import ROOT
 from zoo.config.writing import override_key, override_value
 from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
 from zoo.tracking.weights import weights_of
 
-CHECKPOINTS = CONF.parent / "checkpoints"  # shipped with the repository
+CHECKPOINTS = ROOT / "checkpoints"  # shipped with the repository
 # Overrides of these groups choose a system; another system replaces them.
 SYSTEM_GROUPS = ("system", "policy", "history", "synthesizer")
 
@@ -62,6 +64,8 @@ def load(
         recorded = record_of(folder, trusted_packages, folders, replaced=replaced)
     elif str(source) in (systems := choices_of("evaluate", "system", folders)):
         recorded = [] if "system" in replaced else [f"system={source}"]
+    elif command := how_to_get(CHECKPOINTS / source):
+        raise ZooError(f"{command}.")
     else:
         names = sorted(path.name for path in CHECKPOINTS.glob("*"))
         raise unknown_choice("system or folder of a checkpoint", str(source), [*systems, *names])

@@ -1,14 +1,21 @@
 """The card of an exported model has its training and the command that evaluates it."""
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from torch import nn
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.ctc.ctc import CTC
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.languages import language
+from zoo.report.card import Card
 from zoo.training.export import Selected, card
+
+SIMULTANEOUS = ["speech-translation", "simultaneous-translation"]
 
 
 class Linear(Backbone):
@@ -23,6 +30,11 @@ class Linear(Backbone):
 
 
 def card_of(backbone: Backbone | None = None, **given: Any) -> str:
+    """The text of a card, without its front matter."""
+    return export_card(backbone, **given).text(Path("export")).split("---\n\n")[1]
+
+
+def export_card(backbone: Backbone | None = None, **given: Any) -> Card:
     """The card of a linear layer from English to Spanish."""
     backbone = backbone or Linear()
     system: Any = SimpleNamespace(
@@ -67,3 +79,24 @@ def test_a_recogniser_is_measured_on_target_speech() -> None:
     text = card_of(backbone=CTC(name=None))
     command = "python evaluate.py system=wait_k synthesizer=espeak recogniser.name=<this folder>"
     assert f"`{command}`" in text
+
+
+@pytest.mark.parametrize(
+    ("backbone", "task", "tags"),
+    [
+        (Linear, "automatic-speech-recognition", SIMULTANEOUS),
+        (lambda: CTC(name=None), "automatic-speech-recognition", ["speech-recognition"]),
+        (lambda: SeamlessM4TSpeech(name="a/b"), "audio-to-audio", SIMULTANEOUS),
+    ],
+)
+def test_the_front_matter_is_that_of_the_hub(
+    backbone: Callable[[], Backbone], task: str, tags: list[str]
+) -> None:
+    """Without a licence, which depends on the corpus and on pretrained weights."""
+    assert export_card(backbone(), corpus="mustc").metadata == {
+        "language": ["en", "es"],
+        "library_name": "simulzoo",
+        "pipeline_tag": task,
+        "tags": tags,
+        "datasets": ["mustc"],
+    }

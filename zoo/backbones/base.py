@@ -176,6 +176,8 @@ class Backbone(nn.Module, ABC):
         knob_values: Values of a latency sweep by the attribute of the system that the sweep sets:
             AlignAtt's f in frames of the backbone.
         weights_key: Name of the constructor argument that takes the trained weights.
+        hub_task: Task of the Hugging Face hub for the card of an export (``pipeline_tag``).
+        hub_tags: Tags of that card.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
         uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
             often as the batch demands. Ranks cannot gather sharded weights of such layers when the
@@ -185,6 +187,8 @@ class Backbone(nn.Module, ABC):
     exposes: ClassVar[frozenset[Capability]]
     knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 8, 12)}
     weights_key: ClassVar[str] = "name"
+    hub_task: ClassVar[str] = "automatic-speech-recognition"
+    hub_tags: ClassVar[Sequence[str]] = ("speech-translation", "simultaneous-translation")
     training_arguments: ClassVar[frozenset[str]] = frozenset()
     uneven_parts: ClassVar[frozenset[str]] = frozenset()
     frame_samples: Samples

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from rich.console import Group, RenderableType
 
-from zoo.config.commands import run_script
+from zoo.config.commands import program, run_script
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.comet import runs_with_comet
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m zoo.report", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("zoo.report"), description=__doc__)
     parser.add_argument(
         "runs",
         nargs="+",
@@ -223,7 +223,3 @@ def _write(
         folder / PAGE, rows=rows, streams=streams, title=title, context=context, matched=matched
     )
     return Group(printed, printed_tables(matched)) if matched else printed
-
-
-if __name__ == "__main__":
-    main()

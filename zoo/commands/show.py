@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo.config import overrides
+from zoo.config import is_multirun, overrides
 from zoo.disk.files import relative_path
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
@@ -13,8 +13,9 @@ from zoo.progress import wide_console
 from zoo.report.matched import printed_tables
 from zoo.report.page import write_report
 from zoo.report.table import print_table
+from zoo.results.join import RESULTS, same_reference
 from zoo.results.names import comet_scores
-from zoo.results.row import Row
+from zoo.results.row import Row, read_rows
 from zoo.tracking.context import page_context
 from zoo.tracking.results import log_comet, log_matched, log_results, log_row
 from zoo.tracking.tracker import Tracker
@@ -62,7 +63,10 @@ class ShownRun:
         if named := comet_scores(rows):
             log_comet(self._tracker, rows)
         console = wide_console()
-        print_table(rows, console=console)
+        shown, job = without_repeated(rows, folder) if is_multirun() else (rows, None)
+        print_table(shown, console=console)
+        if job is not None:
+            print(f"oracle rows: as in job {job}")
         if self._scored.matched:
             console.print(printed_tables(self._scored.matched))
         if note := load_note(rows):
@@ -101,6 +105,27 @@ class ShownRun:
             matched=self._scored.matched,
         )
         return page
+
+
+def without_repeated(rows: Sequence[Row], folder: Path) -> tuple[list[Row], str | None]:
+    """Leave out the oracle rows that an earlier job of a multirun has, too.
+
+    Args:
+        rows: rows of a job.
+        folder: run folder of the job; those of the other jobs are beside it.
+
+    Returns:
+        The other rows, and the number of the earlier job; None: no row is left out.
+    """
+    if not folder.name.isdecimal():  # the user has named the folders of the jobs
+        return list(rows), None
+    for number in range(int(folder.name)):
+        path = folder.with_name(str(number)) / RESULTS
+        earlier = [row for row in read_rows(path) if row.kind == "oracle"] if path.is_file() else []
+        kept = [row for row in rows if not any(same_reference(row, other) for other in earlier)]
+        if len(kept) < len(rows):
+            return kept, str(number)
+    return list(rows), None
 
 
 def write_plot(rows: Sequence[Row], folder: Path) -> Path | None:

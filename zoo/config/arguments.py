@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from zoo.config.commands import INSTALLED
+from zoo.config.shipped import how_to_get
 from zoo.config.signatures import (
     INSTANTIATE_KEYS,
     REQUIRED,
@@ -27,7 +27,6 @@ from zoo.config.signatures import (
 )
 from zoo.errors import LONGEST, ZooError, shorten_list, unknown_choice
 
-REPOSITORY = "https://github.com/simulzoo/simulzoo"
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 NAMES: dict[Any, str] = {
     int: "a whole number",
@@ -64,9 +63,9 @@ def check_part(node: Any, unresolved: Any, whole: Any, *, where: str) -> None:
         below, place = unresolved[name], f"{where}{name}."
         if link := _link(below):
             below, place = whole[link], f"{link}."
+        if isinstance(value, str) and not values.get("optional"):
+            _check_shipped(f"{where}{name}", value)
         if isinstance(below, str):
-            if below.startswith("${repository:") and not values.get("optional"):
-                _check_shipped(f"{where}{name}", value)
             below = value  # the value of a link of another kind contains no links
         check_part(value, below, whole, where=place)
 
@@ -78,12 +77,9 @@ def _link(value: object) -> str | None:
 
 
 def _check_shipped(key: str, folder: str) -> None:
-    """Raise ZooError if an installed package lacks a folder that the repository has."""
-    if INSTALLED and not Path(folder).is_dir():
-        raise ZooError(
-            f"The package contains no weights, and there is no {folder} here; set {key} to a "
-            f"trained checkpoint, or copy the folder from {REPOSITORY}."
-        )
+    """Raise ZooError if an installed package lacks a checkpoint of the repository."""
+    if command := how_to_get(folder):
+        raise ZooError(f"{command}, or set {key} to a trained checkpoint.")
 
 
 def check_arguments(

@@ -10,6 +10,7 @@ from zoo.disk.files import explained_full_disk
 from zoo.errors import BAD_INPUT, ZooError
 
 SCRIPTS = ("train", "evaluate")  # in the repository
+PREFIX = "simulzoo-"  # of the installed commands (pyproject.toml)
 INSTALLED = (Path(__file__).parents[1] / "conf").is_dir()  # a wheel has conf/ in the package
 
 
@@ -24,10 +25,23 @@ def job_command(job: str) -> str:
         installed without the repository; otherwise ``python evaluate.py``. The repository has no
         script for the others: ``python -m zoo.translate``.
     """
-    installed = INSTALLED or Path(sys.argv[0]).name.startswith("simulzoo-")
+    installed = INSTALLED or Path(sys.argv[0]).name.startswith(PREFIX)
     if installed:
-        return f"simulzoo-{job}"
+        return f"{PREFIX}{job}"
     return f"python {job}.py" if job in SCRIPTS else f"python -m zoo.{job}"
+
+
+def program(module: str) -> str:
+    """Return the words with which the user has started a module, for its help.
+
+    Args:
+        module: name of the module, such as ``zoo.report``.
+
+    Returns:
+        ``simulzoo-report`` for an installed command, otherwise ``python -m zoo.report``.
+    """
+    name = Path(sys.argv[0]).name
+    return name if name.startswith(PREFIX) else f"python -m {module}"
 
 
 def escape_unprintable() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -28,6 +29,7 @@ from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.records import check_folders
 from zoo.config.resumed import with_recorded
 from zoo.config.sources import COMMAND_LINE, CONF, composed, register
+from zoo.config.writing import override_key
 from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import (
     BAD_INPUT,
@@ -142,9 +144,8 @@ def entry_point(config_name: str, job: str) -> None:
         nonlocal working
         working = True
         try:
-            _check_languages(cfg)
-            _check_keys(cfg, config_name)
-            check_folders(cfg)
+            _print_job(typed.overrides)
+            _check(cfg, config_name)
             value: float | None = resolve_name(job)(cfg)
         except ZooError as error:
             _exit(str(error))
@@ -231,6 +232,29 @@ def _resumed(typed: Namespace, config_name: str) -> Namespace:
     except ZooError as error:
         _exit(str(error))
     return typed if sys.argv[1:] == given else _typed(config_name)
+
+
+def _print_job(typed: Sequence[str]) -> None:
+    """Print the number of this job and the overrides in which the jobs differ, in a multirun.
+
+    Args:
+        typed: overrides of the whole multirun.
+    """
+    if not (is_multirun() and is_main_process()):
+        return
+    parsed = OverridesParser.create().parse_overrides(list(typed))
+    shared = {
+        override_key(item.get_key_element()) for item in parsed if not item.is_sweep_override()
+    }
+    own = [item for item in overrides() if override_key(item) not in shared]
+    print(f"job {HydraConfig.get().job.num}: {' '.join(own)}", flush=True)
+
+
+def _check(cfg: DictConfig, config_name: str) -> None:
+    """Raise ZooError for what no job can use: languages, keys, records of folders."""
+    _check_languages(cfg)
+    _check_keys(cfg, config_name)
+    check_folders(cfg)
 
 
 def _check_languages(cfg: DictConfig) -> None:

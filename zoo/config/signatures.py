@@ -16,6 +16,8 @@ from pkgutil import resolve_name
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from zoo.config.commands import INSTALLED
+from zoo.config.shipped import REPOSITORY
 from zoo.errors import ZooError, check_choice
 
 TARGET = "_target_"
@@ -85,13 +87,12 @@ def check_recipe(target: str, *, where: str = "") -> None:
         where: as in ``locate``.
     """
     package = Path(__file__).resolve().parents[1]
-    is_installed = (package / "conf").is_dir()  # a wheel has conf/ in the package
-    spec = None if is_installed else find_spec(RECIPES)
+    spec = None if INSTALLED else find_spec(RECIPES)
     locations = spec.submodule_search_locations if spec is not None else None
     if package.parent / RECIPES not in [Path(folder).resolve() for folder in locations or ()]:
         raise ZooError(
             f"{where}{TARGET} is {target!r}, a training recipe, which only the repository has: "
-            "clone https://github.com/simulzoo/simulzoo and run python train.py in it."
+            f"clone {REPOSITORY} and run python train.py in it."
         )
 
 

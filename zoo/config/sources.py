@@ -18,6 +18,8 @@ from zoo.machine.launch import register_resolvers
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
+# Weights are not installed: an installed package expects them below the current folder.
+ROOT = Path() if CONF == INSTALLED else CONF.parent
 Folders = Sequence[str | Path]
 COMMAND_LINE = "command-line"  # Hydra's name of the provider of --config-dir
 
@@ -91,9 +93,7 @@ def plain(cfg: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
 def register() -> None:
     """Register the resolvers of links, such as ``repository``."""
     register_resolvers()
-    # Weights are not installed: an installed package expects them below the current folder.
-    root = Path() if CONF == INSTALLED else CONF.parent
-    OmegaConf.register_new_resolver("repository", lambda path: str(root / path), replace=True)
+    OmegaConf.register_new_resolver("repository", lambda path: str(ROOT / path), replace=True)
     OmegaConf.register_new_resolver("training_precision", _training_precision, replace=True)
     OmegaConf.register_new_resolver("inference_dtype", _inference_dtype, replace=True)
 

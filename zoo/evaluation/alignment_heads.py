@@ -24,6 +24,7 @@ from torch import Tensor
 from zoo.audio import files as audio
 from zoo.backbones.common.alignment import AlignmentConfig, EveryHead, HeadAlignment
 from zoo.config import Config, build, machine, run_composed
+from zoo.config.commands import program
 from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.languages import Language
@@ -96,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m zoo.evaluation.alignment_heads")
+    parser = argparse.ArgumentParser(
+        prog=program("zoo.evaluation.alignment_heads"), description=__doc__
+    )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     given = parser.parse_args(arguments)
     run_composed(given.overrides, report)

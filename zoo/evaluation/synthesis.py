@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from torch import Tensor, nn
 
 from zoo.config import Config, build, machine, run_composed
+from zoo.config.commands import program
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m zoo.evaluation.synthesis")
+    parser = argparse.ArgumentParser(prog=program("zoo.evaluation.synthesis"), description=__doc__)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     given = parser.parse_args(arguments)
     run_composed(given.overrides, lambda cfg: print(report(cfg)))

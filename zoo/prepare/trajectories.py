@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from zoo.config import Config, build, run_composed
+from zoo.config.commands import program
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import chunked_words
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m zoo.prepare.trajectories")
+    parser = argparse.ArgumentParser(prog=program("zoo.prepare.trajectories"), description=__doc__)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument("--examples", type=int, default=0, help="number of sentences to print")
     options = parser.parse_args(arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from zoo.config.shipped import how_to_get
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import language as language_of
 from zoo.types import Seconds
@@ -83,7 +84,7 @@ class NamedRecogniser:
         except ZooError as error:
             if not self.optional:
                 raise
-            return str(error)
+            return f"{command}." if (command := how_to_get(self.name)) else str(error)
         return None
 
     def load(self, device: torch.device | None = None) -> None:

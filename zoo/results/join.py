@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -103,7 +104,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     ]
     kept: list[tuple[FinishedRun, Row]] = []
     for run, row in named:
-        if row.kind == "system" or not any(_same_reference(row, other) for _, other in kept):
+        if row.kind == "system" or not any(same_reference(row, other) for _, other in kept):
             kept.append((run, row))
 
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()
@@ -185,7 +186,7 @@ def _renamed(row: Row, own: Sequence[str]) -> Row:
     return replace(row, system=f"{name}{end}")
 
 
-def _same_reference(row: Row, other: Row) -> bool:
+def same_reference(row: Row, other: Row) -> bool:
     """Return whether two reference rows have the same name, test set and scores."""
     names = ("system", "knob", "test_set", "scores")
     return all(getattr(row, name) == getattr(other, name) for name in names)
@@ -193,13 +194,24 @@ def _same_reference(row: Row, other: Row) -> bool:
 
 def _corpus_hash(folder: Path) -> str | None:
     """Return the recorded hash of the talks of a run; None for a run of another tool."""
+    found = read_provenance(folder).get(CORPUS)
+    return None if found is None else str(found)
+
+
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """Return the provenance of a run; empty for a run of another tool.
+
+    Raises ZooError for a damaged file.
+    """
     path = folder / "provenance.json"
     if not path.is_file():
-        return None
+        return {}
     try:
-        found = parse_json(path.read_text(encoding="utf-8")).get(CORPUS)
-        return None if found is None else str(found)
-    except (OSError, ValueError, AttributeError) as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("no object")
+        return content
+    except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: {error}.") from error
 
 

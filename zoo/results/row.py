@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from zoo.disk.files import write_text
 from zoo.disk.parsing import has_control_characters, parse_json, texts_in
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
 CPU_SHARE = 0.8
+Records = TypeVar("Records")
 # Corpus, split, source language, target language, and the talks where joined runs have others.
 TestSet = tuple[str, str, str, str, str]
 
@@ -134,6 +135,10 @@ class Row:
             return False
         return self.settings.view == "segments" or self.settings.reference_segments
 
+    def record(self) -> dict[str, Any]:
+        """Return the row as plain values, without settings that have their default."""
+        return {**asdict(self), "settings": self.settings.record()}
+
     @property
     def has_loaded_machine(self) -> bool:
         """Whether the machine did other work during the row, which makes its compute time longer.
@@ -148,26 +153,37 @@ class Row:
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write ``results.json``, a list of rows; a reader finds the old or the new file complete."""
-    content = [{**asdict(row), "settings": row.settings.record()} for row in rows]
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps([row.record() for row in rows], indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
 
 
 def read_rows(path: Path) -> list[Row]:
     """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
+    return read_records(path, list[Row], "results.json")
+
+
+def read_records(path: Path, kind: type[Records], noun: str) -> Records:
+    """Read a JSON file by the types of its records.
+
+    Args:
+        path: file.
+        kind: type of its content.
+        noun: what the file should be, for messages.
+
+    Raises:
+        ZooError: the content has another type, or control characters, or cannot be read.
+    """
     # imported only here: a command that writes results does not wait for it
     from pydantic import TypeAdapter, ValidationError
 
     try:
         content = path.read_bytes()
-        rows = TypeAdapter(list[Row]).validate_json(content, strict=True)
+        records = TypeAdapter(kind).validate_json(content, strict=True)
         if any(map(has_control_characters, texts_in(parse_json(content)))):
             raise ZooError(f"{path} contains control characters, which a terminal would obey.")
-        return rows
+        return records
     except ValidationError as error:
-        raise ZooError(
-            f"{path} is no results.json of this version: {first_problem(error)}."
-        ) from error
+        raise ZooError(f"{path} is no {noun} of this version: {first_problem(error)}.") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.config.commands import run_script
+from zoo.config.commands import program, run_script
 from zoo.config.secrets import mask_secrets
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
@@ -39,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m zoo.tracking.wandb_report", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog=program("zoo.tracking.wandb_report"), description=__doc__)
     parser.add_argument("--project", default=WandbSettings().project, help="W&B project")
     parser.add_argument("--entity", help="user or team; default: that of the account")
     parser.add_argument("--test-set", default="tst/en-de", help="split and direction of the scores")

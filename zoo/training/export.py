@@ -14,6 +14,7 @@ from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
 from zoo.disk.files import write_text
 from zoo.errors import ZooError, check_choice
+from zoo.report.card import CARD, TASK, Card
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -86,7 +87,7 @@ def export(
     configuration = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     write_text(folder / "config.yaml", configuration)
 
-    readme = card(
+    written = card(
         system,
         selected=selected,
         corpus=corpus,
@@ -95,7 +96,7 @@ def export(
         dtype=dtype,
         directions=directions,
     )
-    write_text(folder / "README.md", readme)
+    write_text(folder / CARD, written.text(folder))
     return folder
 
 
@@ -125,8 +126,10 @@ def card(
     evaluation_overrides: Sequence[str],
     dtype: str,
     directions: Collection[Direction] = (),
-) -> str:
+) -> Card:
     """Return the model card: size, languages and step of the model, and its two commands.
+
+    The licence is left out: it depends on the corpus and on pretrained weights.
 
     Args:
         system: The system whose backbone is exported.
@@ -143,12 +146,17 @@ def card(
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     overrides = system.backbone.evaluation_overrides(evaluation_overrides, FOLDER)
     evaluation = " ".join([job_command("evaluate"), *overrides])
-    return f"""# {system.name}, {languages}
-
-{size:.2f} M parameters, {dtype}. Trained by
+    about = f"""{size:.2f} M parameters, {dtype}. Trained by
 
     {job_command("train")} {" ".join(training_overrides)}
 
 {data} Evaluate it with `{evaluation}`.
-Weights of {selected}.
-"""
+Weights of {selected}."""
+    metadata = {
+        "language": list(dict.fromkeys(one.code for pair in directions for one in pair)),
+        "library_name": "simulzoo",
+        TASK: system.backbone.hub_task,
+        "tags": list(system.backbone.hub_tags),
+        "datasets": [corpus],
+    }
+    return Card(title=f"{system.name}, {languages}", about=about, metadata=metadata)

@@ -80,6 +80,7 @@ class Cascade(Backbone):
 
     trains_on = ExcerptConfig
     exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX}
+    hub_task = "translation"  # an export has the translator
 
     transcriber: Backbone
     translator: PreTrainedModel

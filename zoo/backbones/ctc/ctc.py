@@ -68,6 +68,7 @@ class CTC(Backbone):
     exposes: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
+    hub_tags = ("speech-recognition",)
     frame_samples: Samples = 320
 
     network: Any

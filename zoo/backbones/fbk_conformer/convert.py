@@ -21,7 +21,7 @@ from zoo.backbones.fbk_conformer.data_files import (
 from zoo.backbones.fbk_conformer.network import NetworkConfig, write_config
 from zoo.backbones.fbk_conformer.released import read_checkpoint
 from zoo.backbones.fbk_conformer.weights import network_config, rename_weights
-from zoo.config.commands import job_command, run_script
+from zoo.config.commands import job_command, program, run_script
 from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError
 
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m zoo.backbones.fbk_conformer.convert", description=__doc__.splitlines()[0]
+        prog=program("zoo.backbones.fbk_conformer.convert"), description=__doc__.splitlines()[0]
     )
     parser.add_argument("file", help="FBK's checkpoint, a .pt file")
     parser.add_argument("folder", help="new folder, which the backbone then names")

@@ -66,6 +66,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
     frame_samples = SeamlessM4T.frame_samples
     knob_values = SeamlessM4T.knob_values
+    hub_task = "audio-to-audio"
     uneven_parts = frozenset({"adaptor"})  # it runs once per recording
     trains_on = ExcerptConfig
     codebook: Codebook | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from zoo.audio import files as audio
-from zoo.config.commands import run_script
+from zoo.config.commands import program, run_script
 from zoo.data import manifest
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks import frozen
@@ -101,9 +101,16 @@ def _synthesise_talk(folder: Path, speaker: Speaker, plan: TalkPlan) -> None:
         seal(path)
 
 
-def main() -> None:
-    """Synthesise the corpus and print its size."""
-    parser = argparse.ArgumentParser(description="Synthesise the built-in corpus minitalks.")
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Synthesise the corpus and print its size.
+
+    Args:
+        arguments: command line without the program's name; None: ``sys.argv``.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program("zoo.data.minitalks.corpus"),
+        description="Synthesise the built-in corpus minitalks.",
+    )
     parser.add_argument(
         "--split", choices=SPLITS, action="append", help="only this split (may be repeated)"
     )
@@ -113,18 +120,23 @@ def main() -> None:
         action="store_true",
         help="write the fingerprints of this version to frozen.json",
     )
-    arguments = parser.parse_args()
+    given = parser.parse_args(arguments)
 
-    if arguments.freeze:
-        frozen.freeze_samples()
-        frozen.freeze("tst", _build("tst", folder=corpus_folder() / "tst", talks=None))
-    for split in arguments.split or SPLITS:
-        talks = build(split, talks=arguments.talks)
-        hours = sum(talk.duration for talk in talks) / 3600
-        sentences = sum(len(talk.segments) for talk in talks)
-        folder = talks[0].file.parent
-        print(f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {folder}")
+    def synthesise() -> None:
+        if given.freeze:
+            frozen.freeze_samples()
+            frozen.freeze("tst", _build("tst", folder=corpus_folder() / "tst", talks=None))
+        for split in given.split or SPLITS:
+            talks = build(split, talks=given.talks)
+            hours = sum(talk.duration for talk in talks) / 3600
+            sentences = sum(len(talk.segments) for talk in talks)
+            print(
+                f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in "
+                f"{talks[0].file.parent}"
+            )
+
+    run_script(synthesise)
 
 
 if __name__ == "__main__":
-    run_script(main)
+    main()

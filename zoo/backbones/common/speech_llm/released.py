@@ -34,7 +34,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
     frequencies,
 )
-from zoo.config.commands import job_command, run_script
+from zoo.config.commands import job_command, program, run_script
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, shorten_list
 from zoo.progress import show_progress
@@ -327,7 +327,7 @@ def command(
         use: Overrides of the command that evaluates the result; {0} stands for the folder.
     """
     parser = argparse.ArgumentParser(
-        prog=f"python -m zoo.backbones.{name}.convert", description=title
+        prog=program(f"zoo.backbones.{name}.convert"), description=title
     )
     parser.add_argument("file", help="the authors' pytorch_model.bin")
     parser.add_argument("folder", help="new folder, which the backbone then names")
