@@ -31,6 +31,7 @@ from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
 from zoo.languages import language
+from zoo.results.training import LAST_EXPORT
 from zoo.systems.base import StreamingSystem
 from zoo.talks import LazyTalks, Talk
 from zoo.tracking.naming import run_name
@@ -50,7 +51,6 @@ from zoo.training.writing import read_file
 # An evaluation needs the overrides of its training whose keys are these, or below these.
 REPEATED = ("backbone", "convention", "source_language", "target_language", "data")
 EVERY, FROM = "training.evaluate_every_steps", "training.evaluate_from_step"
-LAST_EXPORT = "export"  # folder of the last weights in a run folder
 BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
 OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
 # Keys of the configuration whose values a resumed run must not change, and exceptions below them.
