@@ -6,7 +6,6 @@ again after it. The page is one file without scripts.
 
 import json
 import math
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,12 +80,11 @@ class ShownSample:
     translations: list[ShownTranslation]
 
 
-def write_training(folder: Path, output: Path | None = None) -> tuple[Path, Path]:
-    """Write the page and the plot of a training.
+def write_training(folder: Path) -> tuple[Path, Path]:
+    """Write the page and the plot of a training into its run folder.
 
     Args:
         folder: run folder of the training.
-        output: folder of both files; None: the run folder.
 
     Returns:
         Paths of the page and the plot.
@@ -98,9 +96,8 @@ def write_training(folder: Path, output: Path | None = None) -> tuple[Path, Path
     from zoo.report.training_plots import panel_svg, plot_training, training_panels
 
     training = read_training(folder)
-    output = output or folder
     title, sentences = _title(folder), headline(training)
-    plot_training(training, output / PLOT, title=title, headline=sentences[0])
+    plot_training(training, folder / PLOT, title=title, headline=sentences[0])
     page = render(
         "training.html",
         title=title,
@@ -113,10 +110,10 @@ def write_training(folder: Path, output: Path | None = None) -> tuple[Path, Path
         best=training.best and training.best[STEP],
         samples=[_shown(sample, training) for sample in training.samples],
         facts=_facts(folder),
-        links=_links(folder, output),
+        links=_links(folder),
     )
-    write_text(output / PAGE, page)
-    return output / PAGE, output / PLOT
+    write_text(folder / PAGE, page)
+    return folder / PAGE, folder / PLOT
 
 
 def headline(training: TrainingRun) -> list[str]:
@@ -153,7 +150,13 @@ def tiles(training: TrainingRun) -> list[Tile]:
         found.append(Tile(f"best development {quality}", value, note))
         seconds = training.best.get(f"dev/{training.ranking}/{latency}")
         if seconds is not None:
-            found.append(Tile(f"{latency} at this step", f"{_score(seconds, latency)} s", "ideal"))
+            found.append(
+                Tile(
+                    f"{latency} at this step",
+                    f"{_score(seconds, latency)} s",
+                    "without computation time",
+                )
+            )
     for line in stage_lines(training)[-1:]:
         found.append(Tile("last training loss", line["last"], f"{line['stage']}, mean"))
     speeds = training.points("throughput/tokens_per_second")
@@ -188,12 +191,14 @@ def stage_lines(training: TrainingRun) -> list[dict[str, str]]:
 
 def evaluation_table(training: TrainingRun) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Return the names and, for each step, the values of the development evaluations."""
+    ends = main_score("quality"), main_score("latency")  # their columns are the first ones
     names = [name for name in training.names if name.startswith("dev/")]
+    names.sort(key=lambda name: not name.endswith(ends))
     lines = [
         (one[STEP], [_score(one.get(name), name.rpartition("/")[2]) for name in names])
         for one in training.evaluated
     ]
-    return [name.removeprefix("dev/") for name in names], lines
+    return [" ".join(name.split("/")[1:]) for name in names], lines
 
 
 def _mean(points: Sequence[tuple[int, float]]) -> str:
@@ -261,11 +266,10 @@ def _facts(folder: Path) -> dict[str, list[str]]:
     return {name: [text] for name, text in facts.items() if text}
 
 
-def _links(folder: Path, output: Path) -> dict[str, str]:
+def _links(folder: Path) -> dict[str, str]:
     """Return the addresses of the files of a run and of its page on the W&B server, by name."""
-    base = Path(os.path.relpath(folder, output))
     paths = [*sorted(folder.glob("config*.yaml")), folder / METRICS]
-    links = {path.name: (base / path.name).as_posix() for path in paths if path.is_file()}
+    links = {path.name: path.name for path in paths if path.is_file()}
     if (folder / WANDB_ADDRESS).is_file():
         address = (folder / WANDB_ADDRESS).read_text(encoding="utf-8").strip()
         if address.startswith(("https://", "http://")):

@@ -42,6 +42,7 @@ from zoo.tracking.weights import REPLACED, check_replaced
 from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
+from zoo.training.page import training_page
 from zoo.training.recipe import build_training
 from zoo.training.run import fit, last_checkpoint
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
@@ -97,7 +98,10 @@ def train(cfg: Config) -> float | None:
     system: StreamingSystem = build(cfg.system)
     hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
     facts = {"corpus_hash": hashed, "train_talks": len(talks)}
-    with training_tracker(run, cfg, facts, name=system.name) as tracker:
+    with (
+        training_tracker(run, cfg, facts, name=system.name) as tracker,
+        training_page(run, tracker) as write_page,
+    ):
         best_scores = fit(
             system=system,
             talks=talks,
@@ -111,6 +115,7 @@ def train(cfg: Config) -> float | None:
             loggers=tracker.loggers(),
             callbacks=[RunIdentity(run), *callbacks],
             resume=checkpoint,
+            after_evaluation=write_page,
         )
         tracker.record_models(plain(cfg))
         if run.main:
