@@ -157,8 +157,10 @@ def tiles(training: TrainingRun) -> list[Tile]:
                     "without computation time",
                 )
             )
-    for line in stage_lines(training)[-1:]:
-        found.append(Tile("last training loss", line["last"], f"{line['stage']}, mean"))
+    lines = stage_lines(training)
+    if lines:
+        note = f"{lines[-1]['stage']}, first {lines[-1]['first']}"
+        found.append(Tile("last training loss", lines[-1]["last"], note))
     speeds = training.points("throughput/tokens_per_second")
     if speeds:
         mean = sum(value for _, value in speeds) / len(speeds)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -27,6 +28,14 @@ LOGARITHMIC = 20.0  # least ratio of the largest to the smallest loss for a loga
 BEST = STYLES[1].light
 AXES = ("quality", "latency")
 STEPS = LinearSegmentedColormap.from_list("steps", ["#c3d3ec", STYLES[0].light])
+
+DEVELOPMENT: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 5,
+    "markerfacecolor": "white",
+    "linewidth": 1.0,
+    "linestyle": (0, (4, 2)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +141,7 @@ def _losses(training: TrainingRun, axis: Axes) -> None:
         axis.plot(*_columns(raw), color=color, linewidth=0.8, alpha=0.3)
         axis.plot(*_columns(mean), color=color, linewidth=1.8, label=stage)
         development = _finite(training.points(f"dev/{stage}/loss"))
-        axis.plot(
-            *_columns(development),
-            color=color,
-            marker="o",
-            markersize=5,
-            markerfacecolor="white",
-            linewidth=1.0,
-            linestyle=(0, (4, 2)),
-            label=f"{stage}, development" if development else None,
-        )
+        axis.plot(*_columns(development), color=color, **DEVELOPMENT)
         values += [value for _, value in (*raw, *development)]
     if values and min(values) > 0 and max(values) / min(values) > LOGARITHMIC:
         axis.set_yscale("log")
@@ -149,6 +149,8 @@ def _losses(training: TrainingRun, axis: Axes) -> None:
         axis.yaxis.set_major_formatter(FuncFormatter(_number))
         axis.yaxis.set_minor_formatter(NullFormatter())
     _over_steps(axis, training)
+    if any(training.points(f"dev/{stage}/loss") for stage in training.stages):
+        axis.plot([], [], color=GREY, **DEVELOPMENT, label="development")
     if values:
         _legend(axis)
 
@@ -169,7 +171,7 @@ def _quality(training: TrainingRun, axis: Axes) -> None:
         )
     if training.best:
         _mark_best(axis, training, x=training.best["step"])
-    axis.margins(y=0.16)
+    _quality_limits(axis)
     _over_steps(axis, training)
     if len(training.directions) > 1:
         _legend(axis)
@@ -187,7 +189,8 @@ def _quality_over_latency(training: TrainingRun, axis: Axes) -> None:
             _annotate(axis, f"step {one['step']:,}", (one[latency], one[quality]), color="#55554f")
     if training.best and latency in training.best:
         _mark_best(axis, training, x=training.best[latency])
-    axis.margins(x=0.2, y=0.16)
+    axis.margins(x=0.2)
+    _quality_limits(axis)
     axis.set_xlabel(f"{main_score('latency')} (s)" + (", mean" * (training.ranking == MEAN)))
 
 
@@ -207,6 +210,13 @@ def _mark_best(axis: Axes, training: TrainingRun, *, x: float) -> None:
     axis.plot([x], [value], marker="*", markersize=15, color=BEST, linestyle="none", zorder=3)
     text = f"best {value:.1f}, step {training.best['step']:,}"
     _annotate(axis, text, (x, value), color=BEST)
+
+
+def _quality_limits(axis: Axes) -> None:
+    """Leave room for the label of the best evaluation; no score is below 0."""
+    axis.margins(y=0.16)
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(0.0, low), high if high > 1 else 1.0)
 
 
 def _annotate(axis: Axes, text: str, place: tuple[float, float], *, color: str) -> None:
@@ -234,7 +244,7 @@ def _legend(axis: Axes) -> None:
     axis.legend(
         loc="upper left",
         bbox_to_anchor=(0, -0.2),
-        ncols=2,
+        ncols=3,
         frameon=False,
         fontsize=9,
         handlelength=2.2,
