@@ -1,4 +1,7 @@
-"""Joins finished runs into one table, plot and page: ``python -m zoo.report RUN [RUN ...]``."""
+"""Joins finished runs into one table, plot and page: ``python -m zoo.report RUN [RUN ...]``.
+
+The page of a training is written again, into its run folder.
+"""
 
 import argparse
 import shutil
@@ -22,11 +25,13 @@ from zoo.report.matched import printed_tables
 from zoo.report.page import write_report
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
+from zoo.report.training import write_training
 from zoo.results.join import FinishedRun, find_runs, joined_rows
 from zoo.results.matched import MatchedCurve, write_matched
 from zoo.results.names import comet_scores
 from zoo.results.row import Row, write_rows
 from zoo.results.streams import finished_streams
+from zoo.results.training import is_training
 
 # adds intervals and tests to rows and compares systems, given the folder of the rows' logs
 Tested = Callable[[Sequence[Row], Path], tuple[list[Row], list[MatchedCurve]]]
@@ -74,10 +79,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def write() -> None:
         check_numbers("zoo.report", least=0, minutes=given.minutes)
         places, models, python = comet_of(given.runs)
+        trainings = [place for place in places if is_training(place)]
+        places = [place for place in places if place not in trainings]
+        if trainings and not places:
+            typed = {
+                name for name, value in vars(given).items() if value != parser.get_default(name)
+            }
+            refuse_options([*sorted(typed), *(["comet"] if models else [])])
+        write_trainings(trainings)
+        if trainings and not places:
+            return
         scored = partial(runs_with_comet, names=models, python=python)
         join(places, given.output, table=table, tested=tests_of(given), scored=scored)
 
     run_script(write, given.output)
+
+
+def refuse_options(names: Sequence[str]) -> None:
+    """Raise ZooError if an option besides the runs is typed for trainings alone."""
+    options = [f"--{name.replace('_', '-')}" for name in names if name != "runs"]
+    if options:
+        raise ZooError(
+            "The page of a training is written into its folder, without options; leave out "
+            f"{shorten_list(options)}, or name an evaluation."
+        )
+
+
+def write_trainings(folders: Sequence[Path]) -> None:
+    """Write the page and the plot of trainings into their run folders, and print their paths.
+
+    Raises:
+        ZooError: a training has no logged values, or a file in its folder is damaged.
+    """
+    for folder in folders:
+        page, plot = write_training(folder)
+        print(f"curves:  {plot}\nreport:  {page}")
 
 
 def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:

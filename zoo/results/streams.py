@@ -69,7 +69,7 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
         if not ((run / TALKS).is_file() and segments.is_file()):
             continue
         if run not in talks_of_run:
-            talks_of_run[run] = {talk.name: _playable(talk) for talk in manifest.read(run / TALKS)}
+            talks_of_run[run] = {talk.name: playable(talk) for talk in manifest.read(run / TALKS)}
         found = read_segments(segments, needed_by="a page of several runs")
         of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
         yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
@@ -100,7 +100,7 @@ def _streams(
         yield ReportStream(place, instance, talks[stored.talk], segments.get(stored.talk, ()))
 
 
-def _playable(talk: Talk) -> Talk:
+def playable(talk: Talk) -> Talk:
     """Return a talk without audio if its file is not on this machine."""
     is_here = talk.audio is not None and stored_in(talk.audio).is_file()
     return talk if is_here else replace(talk, audio=None)

@@ -1,23 +1,21 @@
 """Finished runs as tables of pandas: rows of scores, segments and training curves."""
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo.errors import ZooError, shorten_list
-from zoo.results.join import RESULTS, find_runs, joined_rows, results_in
+from zoo.results.join import find_runs, joined_rows, results_in
 from zoo.results.names import SCORES
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
 from zoo.results.segments import ScoredSegment, read_segments
+from zoo.results.training import METRICS, find_trainings, read_curve
 
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = "metrics.csv"  # logged values of a training, in its run folder
-STEP = "step"
 RUN = "run"  # column of the run folder of joined rows
 
 Scored = tuple[Row, Sequence[ScoredSegment]]  # a row and its segments
@@ -125,14 +123,14 @@ def read_results(*runs: str | Path) -> Results:
     for place in places:
         if not place.is_dir():
             raise ZooError(f"There is no run folder {place}.")
-        found = [file.parent for file in _training_files(place)]
+        found = list(find_trainings(place))
         trainings += found
         # a folder without either is named by the error of ``find_runs``
         if not found or any(results_in(place)):
             evaluations.append(place)
     folder = Path.cwd()
     rows = joined_rows(find_runs(evaluations), folder) if evaluations else []
-    curves = {str(run): _curve(run / METRICS) for run in dict.fromkeys(trainings)}
+    curves = {str(run): read_curve(run / METRICS) for run in dict.fromkeys(trainings)}
     return Results([(row, segments_of_row(folder, row)) for row in rows], curves)
 
 
@@ -145,34 +143,6 @@ def segments_of_row(folder: Path, row: Row) -> Sequence[ScoredSegment]:
     """
     path = (folder / row.instances).with_name(SEGMENTS)
     return read_segments(path, needed_by="a table of segments") if path.is_file() else ()
-
-
-def _training_files(place: Path) -> Iterator[Path]:
-    """Yield the logged values of a training, or of all trainings in any other folder."""
-    if (place / RESULTS).is_file():
-        return
-    if (place / METRICS).is_file():
-        yield place / METRICS
-    elif place.is_dir():
-        for inner in sorted(place.iterdir()):
-            if not inner.is_symlink():
-                yield from _training_files(inner)
-
-
-def _curve(path: Path) -> list[dict[str, Any]]:
-    """Return the logged values by step; of a step that was repeated, the later ones."""
-    steps: dict[int, dict[str, Any]] = {}
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for line in csv.DictReader(file):
-                if line.get(STEP):
-                    record = steps.setdefault(int(line[STEP]), {STEP: int(line[STEP])})
-                    record |= {
-                        name: float(value) for name, value in line.items() if value and name != STEP
-                    }
-    except (OSError, ValueError, TypeError, csv.Error) as error:
-        raise ZooError(f"{path} is damaged: {error}.") from error
-    return [steps[step] for step in sorted(steps)]
 
 
 def _identity(row: Row) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from zoo.results.row import Row
 from zoo.results.segments import ScoredSegment
 from zoo.results.streams import ReportStream
+from zoo.results.training import Sample
 from zoo.talks import Talk
 from zoo.tracking import media
 from zoo.types import SAMPLE_RATE, Seconds
@@ -13,6 +14,7 @@ from zoo.types import SAMPLE_RATE, Seconds
 if TYPE_CHECKING:
     import wandb
 
+SAMPLES = ("step", "direction", "talk", "segment", "source", "reference", "hypothesis")
 IDENTITY = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
 AUDIO = "source audio"
 CLIPS = 24  # segments with audio: the first ones of the first row,
@@ -64,6 +66,28 @@ def segment_lines(rows: Sequence[Row], streams: Sequence[ReportStream]) -> list[
         for stream in streams
         for segment in stream.segments
     ]
+
+
+def sample_table(samples: Sequence[Sample]) -> "wandb.Table":
+    """Return a table of the translations of a training's samples, with the columns ``SAMPLES``.
+
+    Args:
+        samples: segments of the development talks, each with its translation at each evaluation.
+    """
+    lines = [
+        [
+            step,
+            sample.direction,
+            one.talk,
+            one.segment,
+            one.source,
+            one.reference,
+            one.hypothesis,
+        ]
+        for sample in samples
+        for step, one in sample.translations.items()
+    ]
+    return media.table(SAMPLES, lines)
 
 
 def _audio(talk: Talk, segment: ScoredSegment) -> "wandb.Audio | None":

@@ -15,6 +15,7 @@ import yaml
 from zoo.disk.files import write_text
 from zoo.errors import INTERRUPTED
 from zoo.machine.launch import default_environment, job, terminable
+from zoo.results.training import WANDB_ADDRESS
 from zoo.tracking import artifacts
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.naming import run_tags
@@ -107,6 +108,9 @@ class Tracker:
         self._contexts.enter_context(default_environment(environment))
         tags = run_tags(list(self._systems), self._overrides)
         self._wandb = start(self.run, self._settings, self._wandb_config(facts), tags)
+        if self._wandb is not None and not self._wandb.offline:
+            path = self.run.folder / WANDB_ADDRESS
+            self._with_wandb(lambda wandb_run: write_text(path, f"{wandb_run.url}\n"))
         for path in files:
             self.log_file(path)
 

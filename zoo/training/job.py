@@ -31,6 +31,7 @@ from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
 from zoo.languages import language
+from zoo.results.training import LAST_EXPORT
 from zoo.systems.base import StreamingSystem
 from zoo.talks import LazyTalks, Talk
 from zoo.tracking.naming import run_name
@@ -41,6 +42,7 @@ from zoo.tracking.weights import REPLACED, check_replaced
 from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
+from zoo.training.page import training_page
 from zoo.training.recipe import build_training
 from zoo.training.run import fit, last_checkpoint
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
@@ -50,7 +52,6 @@ from zoo.training.writing import read_file
 # An evaluation needs the overrides of its training whose keys are these, or below these.
 REPEATED = ("backbone", "convention", "source_language", "target_language", "data")
 EVERY, FROM = "training.evaluate_every_steps", "training.evaluate_from_step"
-LAST_EXPORT = "export"  # folder of the last weights in a run folder
 BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
 OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
 # Keys of the configuration whose values a resumed run must not change, and exceptions below them.
@@ -97,7 +98,10 @@ def train(cfg: Config) -> float | None:
     system: StreamingSystem = build(cfg.system)
     hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
     facts = {"corpus_hash": hashed, "train_talks": len(talks)}
-    with training_tracker(run, cfg, facts, name=system.name) as tracker:
+    with (
+        training_tracker(run, cfg, facts, name=system.name) as tracker,
+        training_page(run, tracker) as write_page,
+    ):
         best_scores = fit(
             system=system,
             talks=talks,
@@ -111,6 +115,7 @@ def train(cfg: Config) -> float | None:
             loggers=tracker.loggers(),
             callbacks=[RunIdentity(run), *callbacks],
             resume=checkpoint,
+            after_evaluation=write_page,
         )
         tracker.record_models(plain(cfg))
         if run.main:

@@ -1,6 +1,6 @@
 """Functions that train a system, write checkpoints and find the last one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ def fit(
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
+    after_evaluation: Callable[[], object] | None = None,
 ) -> dict[Path, float]:
     """Train a system and write checkpoints to ``folder/checkpoints``.
 
@@ -65,6 +66,7 @@ def fit(
         loggers: Lightning loggers of losses and scores.
         callbacks: Further Lightning callbacks.
         resume: Checkpoint to resume from. None starts a new training.
+        after_evaluation: Called on rank 0 after each evaluation of the development talks.
 
     Returns:
         Development BLEU of the best checkpoints by path, best first.
@@ -96,6 +98,7 @@ def fit(
         folder=folder,
         loggers=loggers,
         callbacks=callbacks,
+        after_evaluation=after_evaluation,
     )
     check_averaging(trainer)
     check_optimizer(optimizer, trainer.strategy)
@@ -121,6 +124,7 @@ def _trainer(
     folder: Path,
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback],
+    after_evaluation: Callable[[], object] | None,
 ) -> tuple[lightning.Trainer, ModelCheckpoint]:
     """Create the Trainer with its evaluation and checkpoint callbacks.
 
@@ -133,6 +137,7 @@ def _trainer(
         folder: Run folder.
         loggers: Lightning loggers of losses and scores.
         callbacks: Further Lightning callbacks.
+        after_evaluation: Called on rank 0 after each evaluation.
 
     Returns:
         The Trainer, and the callback that keeps the best checkpoints.
@@ -145,6 +150,7 @@ def _trainer(
         loss=dev_loss,
         folder=folder / DEVELOPMENT,
         steps=settings.evaluation_steps,
+        after=after_evaluation,
     )
     last, best = savers(
         folder / CHECKPOINTS,

@@ -1,13 +1,14 @@
 """Callback that evaluates the system on streamed development talks during training."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import lightning
 
 from zoo.data.mixture import Direction, by_direction
 from zoo.evaluation.callback import StreamingEvaluation
+from zoo.results.training import MEAN
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
@@ -17,7 +18,6 @@ from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.sharding import whole_backbone
 
 LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
-MEAN = "mean"  # in the place of a direction: the mean over all directions
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         steps: Optimizer steps that have an evaluation.
         folder: Folder of the hypotheses, one folder per evaluation and, for a mixture, direction.
         batch_size: Number of talks that one rank streams in lockstep.
+        after: Called on rank 0 when the scores of an evaluation are logged.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         steps: EvaluationSteps,
         folder: Path,
         batch_size: int = 8,
+        after: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(on_all_ranks=True)  # each rank needs the scores to select the checkpoints
         self._talks = talks
@@ -60,6 +62,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         self._folder = folder
         self._steps = steps
         self.batch_size = batch_size
+        self._after = after
 
     def on_train_batch_end(
         self,
@@ -93,6 +96,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
             if name.endswith(("/loss", *LOGGED))
         )
         logger.info("step %d: %s", step, summary)
+        if self._after is not None and trainer.is_global_zero:
+            self._after()
 
     def evaluate(
         self, trainer: lightning.Trainer, system: StreamingSystem, step: int
