@@ -19,6 +19,7 @@ from zoo.disk.files import atomic_file
 from zoo.report.palette import STYLES
 from zoo.report.plots import GREY, STYLE
 from zoo.results.names import main_score
+from zoo.results.settings import Axis
 from zoo.results.training import MEAN, Point, TrainingRun
 
 WIDTH, HEIGHT = 5.0, 3.3  # of a panel, in inches
@@ -26,7 +27,7 @@ COLUMNS = 3
 POINTS_OF_MEAN = 40  # the running mean is over this share of the points of a stage
 LOGARITHMIC = 20.0  # least ratio of the largest to the smallest loss for a logarithmic axis
 BEST = STYLES[1].light
-AXES = ("quality", "latency")
+AXES: tuple[Axis, Axis] = ("quality", "latency")
 STEPS = LinearSegmentedColormap.from_list("steps", ["#c3d3ec", STYLES[0].light])
 
 DEVELOPMENT: dict[str, Any] = {

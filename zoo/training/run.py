@@ -105,13 +105,10 @@ def fit(
     system.training_plan = Training(settings, optimizer=optimizer, seed=seed)
     system.training_plan.setup(system, talks, device, samplers=samplers)
     encode(system, settings, dev_samplers, device)
-    checkpoint = None if resume is None else str(resume)
-    trainer.fit(system, ckpt_path=checkpoint, weights_only=True)
+    trainer.fit(system, ckpt_path=resume, weights_only=True)
     keep_averaged_weights(trainer, system)
     gather_for_export(trainer.strategy, system)
-    ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
-    # A run that was killed and resumed may name a file that it had already replaced.
-    return {Path(path): float(score) for path, score in ranked if Path(path).exists()}
+    return _kept(best)
 
 
 def _trainer(
@@ -174,6 +171,15 @@ def _trainer(
         default_root_dir=str(folder),
     )
     return trainer, best
+
+
+def _kept(best: ModelCheckpoint) -> dict[Path, float]:
+    """Return the scores of the best checkpoints that exist, best first.
+
+    A run that was killed and resumed may name a file that it had already replaced.
+    """
+    ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
+    return {Path(path): float(score) for path, score in ranked if Path(path).exists()}
 
 
 def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
