@@ -96,10 +96,8 @@ def train(cfg: Config) -> float | None:
     if needs_tokenizer(cfg, settings):
         cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
     system: StreamingSystem = build(cfg.system)
-    hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
-    facts = {"corpus_hash": hashed, "train_talks": len(talks)}
     with (
-        training_tracker(run, cfg, facts, name=system.name) as tracker,
+        training_tracker(run, cfg, talks, name=system.name) as tracker,
         training_page(run, tracker) as write_page,
     ):
         best_scores = fit(
@@ -188,21 +186,22 @@ def claim_folder(resume: Path | None) -> Run:
     return open_run(run_folder(), kind="train", name=name, resume=resume, multirun=is_multirun())
 
 
-def training_tracker(run: Run, cfg: Config, facts: Mapping[str, Any], *, name: str) -> Tracker:
+def training_tracker(run: Run, cfg: Config, talks: Sequence[Talk], *, name: str) -> Tracker:
     """Return the tracker of a training.
 
     Args:
         run: Run of the training.
         cfg: Configuration of the training, with the tokenizer.
-        facts: Additional provenance.
+        talks: Training talks.
         name: Name of the system.
     """
     config = {**plain(cfg), "version": __version__}
+    hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
     return Tracker(
         run,
         config=config,
         overrides=overrides(),
-        facts=facts,
+        facts={"corpus_hash": hashed, "train_talks": len(talks)},
         settings=build(cfg.logger),
         systems={name: {key: config[key] for key in ("system", "backbone")}},
     )
