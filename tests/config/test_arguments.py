@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from zoo.config.arguments import check_arguments, described, fits
+from zoo.config.arguments import check_arguments, check_recorded
+from zoo.config.kinds import as_json, described, fits, from_json, kind_of
 from zoo.errors import ZooError
 
 
@@ -49,7 +50,8 @@ def target(
     ],
 )
 def test_fits(value: Any, hint: Any) -> None:
-    assert fits(value, hint)
+    assert fits(value, kind_of(hint))
+    assert from_json(as_json(kind_of(hint))) == kind_of(hint)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_fits(value: Any, hint: Any) -> None:
     ],
 )
 def test_does_not_fit(value: Any, hint: Any) -> None:
-    assert not fits(value, hint)
+    assert not fits(value, kind_of(hint))
 
 
 def test_the_sentence_names_key_type_and_value() -> None:
@@ -99,6 +101,13 @@ def test_what_cannot_be_asked_is_not_checked() -> None:
 
 
 def test_words_for_annotations() -> None:
-    assert described(int | None) == "a whole number or null"
-    assert described(Sequence[float]) == "a list (a number each)"
-    assert described(Mapping[str, int]) == "a mapping"
+    assert described(kind_of(int | None)) == "a whole number or null"
+    assert described(kind_of(Sequence[float])) == "a list (a number each)"
+    assert described(kind_of(Mapping[str, int])) == "a mapping"
+
+
+def test_values_are_checked_before_anything_is_imported() -> None:
+    streams = {"_target_": "zoo.history.recent_words.RecentWords", "words": "${words}"}
+    check_recorded({"history": streams, "own": {"_target_": "nowhere.Thing", "size": "x"}})
+    with pytest.raises(ZooError, match=r"^all\.0\.words must be a whole number, not 'x'\.$"):
+        check_recorded({"all": [{**streams, "words": "x"}]})

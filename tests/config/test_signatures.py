@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from zoo.config.signatures import REQUIRED, arguments, complete, locate, part_of
+from zoo.config.inspection import REQUIRED, inspect_arguments
+from zoo.config.signatures import complete, part_of
+from zoo.config.targets import locate
 from zoo.errors import ZooError
 
 HERE = __name__
@@ -114,11 +116,45 @@ def test_completing_twice_changes_nothing() -> None:
 
 
 def test_the_class_of_a_part_follows_from_its_default_or_annotation() -> None:
-    found = arguments(Model)
-    assert part_of(found["search"]) is WideSearch
-    assert part_of(found["window"]) is Window
+    found = inspect_arguments(Model).named
+    assert part_of(found["search"]) == f"{HERE}.WideSearch"
+    assert part_of(found["window"]) == f"{HERE}.Window"
     assert part_of(found["name"]) is part_of(found["template"]) is None
-    assert arguments(dict) == {}
+    assert inspect_arguments(dict).takes_any
+
+
+class Larger(Model):
+    """Hands its other arguments on.
+
+    Args:
+        depth: number of layers.
+    """
+
+    def __init__(self, *, depth: int = 1, **others: Any) -> None:
+        super().__init__("larger", windows=[], **others)
+
+
+class Free(Model):
+    """Keeps its other arguments."""
+
+    def __init__(self, **others: Any) -> None:
+        super().__init__("free")
+
+
+def test_arguments_that_a_constructor_hands_on_are_those_of_its_base() -> None:
+    found = inspect_arguments(Larger)
+    assert list(found.named) == [
+        "depth",
+        "window",
+        "search",
+        "stages",
+        "template",
+        "clock",
+        "device",
+    ]
+    assert found.named["depth"].meaning == "number of layers."
+    assert not found.takes_any
+    assert inspect_arguments(Free).takes_any
 
 
 def test_a_target_that_cannot_be_imported_is_one_sentence() -> None:

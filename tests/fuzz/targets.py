@@ -32,7 +32,7 @@ from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
 from zoo.config import CONF, Config, build, compose
 from zoo.config.records import record_of
-from zoo.config.signatures import TARGET
+from zoo.config.targets import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log

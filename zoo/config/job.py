@@ -22,13 +22,14 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
+from zoo.config.arguments import check_recorded
 from zoo.config.commands import escape_unprintable
 from zoo.config.compose import compose
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, null_choice, one_line
 from zoo.config.records import check_folders
 from zoo.config.resumed import with_recorded
-from zoo.config.sources import COMMAND_LINE, CONF, composed, register
+from zoo.config.sources import COMMAND_LINE, CONF, composed, plain, register
 from zoo.config.writing import override_key
 from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import (
@@ -132,7 +133,7 @@ def entry_point(config_name: str, job: str) -> None:
     escape_unprintable()
     register()
     typed = _resumed(_typed(config_name), config_name)
-    loader.install(show_help=typed.help)
+    loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     folders = [typed.config_dir] if typed.config_dir else []
     working = False
@@ -254,6 +255,7 @@ def _check(cfg: DictConfig, config_name: str) -> None:
     """Raise ZooError for what no job can use: languages, keys, records of folders."""
     _check_languages(cfg)
     _check_keys(cfg, config_name)
+    check_recorded(plain(cfg, resolve=False))
     check_folders(cfg)
 
 

@@ -8,7 +8,7 @@ it.
 
 import copy
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,19 +29,9 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from zoo.config.outlines import outline
-from zoo.config.signatures import (
-    INSTANTIATE_KEYS,
-    OPTIMIZERS,
-    OWN_PACKAGES,
-    TARGET,
-    Argument,
-    arguments,
-    complete,
-    locate,
-    part_of,
-    path_of,
-)
+from zoo.config.inspection import Argument
+from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
+from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET
 from zoo.errors import ZooError, check_choice
 
 HYDRA = "hydra"  # key of Hydra's own configuration
@@ -60,14 +50,9 @@ OWN_PROVIDERS = ("hydra", "main", "schema")  # Hydra's names of its own files an
 _parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
 
 
-def install(*, show_help: bool = False) -> None:
-    """Make Hydra's entry points use ``Loader``.
-
-    Args:
-        show_help: whether the entry point only shows its help, for which no part is imported.
-    """
-    kind = HelpLoader if show_help else Loader
-    hydra._internal.hydra.ConfigLoaderImpl = kind  # type: ignore[attr-defined]
+def install() -> None:
+    """Make Hydra's entry points use ``Loader``; Hydra has no public way to name another one."""
+    hydra._internal.hydra.ConfigLoaderImpl = Loader  # type: ignore[attr-defined]
 
 
 class Repository(ConfigRepository):
@@ -111,14 +96,8 @@ class Repository(ConfigRepository):
 
 
 class Loader(ConfigLoaderImpl):
-    """Hydra's loader for files that contain only the values that differ from Python's defaults.
+    """Hydra's loader for files that contain only the values that differ from Python's defaults."""
 
-    Attributes:
-        filled: top-level nodes that receive the arguments that the files leave out, besides those
-            that overrides name; None: all nodes. The targets of other nodes are not imported.
-    """
-
-    filled: Collection[str] | None = None
     _given: Sequence[Override] = ()
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
@@ -150,8 +129,7 @@ class Loader(ConfigLoaderImpl):
             for item in self._given
             if not repo.group_exists(item.key_or_group) or mapping_of(item) is not None
         ]
-        # Mistyped keys are found here, before the slow imports of all other parts; most of them
-        # without any import.
+        # Mistyped keys are found here, before targets are imported that are not recorded.
         for item in changes:
             path = item.key_or_group.split(".")
             known = keys_beside(cfg, path)
@@ -168,7 +146,7 @@ class Loader(ConfigLoaderImpl):
             unknown = _unknown(cfg, path, below)
             if unknown is not None and not _adds(item):
                 raise ConfigCompositionException(f"Could not override '{unknown}'.")
-        fill(cfg, cfg if self.filled is None else self.filled)
+        fill(cfg, cfg)
         return cfg
 
     def _load_configuration_impl(
@@ -188,9 +166,7 @@ class Loader(ConfigLoaderImpl):
                 raise ZooError(f"{item.input_line} has no value, so that no job would run.")
         with open_dict(cfg):
             cfg[TRUSTED] = self._trusted_packages(cfg)
-            # an override may have named a part
-            named = {_root(item) for item in self._given if "." in item.key_or_group}
-            fill(cfg, cfg if self.filled is None else {*self.filled, *named})
+            fill(cfg, cfg)  # an override may have named a part
             if isinstance(cfg.get("system"), DictConfig) and OmegaConf.is_missing(
                 cfg.system, "name"
             ):
@@ -237,12 +213,6 @@ class Loader(ConfigLoaderImpl):
         return self._choices[key]
 
 
-class HelpLoader(Loader):
-    """A loader that shows the values of the files."""
-
-    filled = ()
-
-
 def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None]) -> list[str]:
     """Return the choices of parts that differ from those of a preset, such as ``policy=alignatt``.
 
@@ -276,20 +246,23 @@ def keys_beside(cfg: DictConfig, path: Sequence[str]) -> list[str] | None:
         path: components of the key.
 
     Returns:
-        The names; None if the key is in no part, or if source does not show the part's arguments.
+        The names; None if the key is in no part, or in one whose arguments are not recorded.
     """
     node: DictConfig | None = cfg
     part: str | None = cfg.get(TARGET)
     for name in path[:-1]:
-        below = outline(part) if part else None
+        known = recorded_arguments(part) if part else None
+        argument = known.named.get(name) if known else None
         child = node._get_node(name, validate_access=False) if node is not None else None
         node = child if isinstance(child, DictConfig) and not _is_special(child) else None
-        part = (node.get(TARGET) if node is not None else None) or (below or {}).get(name)
-    known = outline(part) if part else None
-    if known is None:
+        part = (node.get(TARGET) if node is not None else None) or (
+            part_of(argument) if argument else None
+        )
+    known = recorded_arguments(part) if part else None
+    if known is None or known.takes_any:
         return None
     written = [str(name) for name in node] if node is not None else []
-    return list(dict.fromkeys([*known, *written, *INSTANTIATE_KEYS]))
+    return list(dict.fromkeys([*known.named, *written, *INSTANTIATE_KEYS]))
 
 
 def _is_special(node: DictConfig | ListConfig) -> bool:
@@ -346,9 +319,9 @@ def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
             return
         child = node._get_node(name)
         if child is not None and child._is_none() and TARGET in node:
-            argument = arguments(locate(node[TARGET])).get(str(name))
-            if part := part_of(argument or Argument(None, None)):
-                node[name] = complete({TARGET: path_of(part)})
+            argument = arguments_of_target(node[TARGET]).named.get(str(name))
+            if part := part_of(argument or Argument(None)):
+                node[name] = complete({TARGET: part})
         node = node._get_node(name)
 
 

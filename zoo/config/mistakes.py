@@ -8,8 +8,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config.loader import SEARCH_PATH, keys_beside
-from zoo.config.signatures import INSTANTIATE_KEYS, moved_key
+from zoo.config.signatures import moved_key
 from zoo.config.sources import Folders, composed, job_loader
+from zoo.config.targets import INSTANTIATE_KEYS
 from zoo.errors import ZooError, unknown_choice
 
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
@@ -133,13 +134,12 @@ def _siblings(
     parent = key.rpartition(".")[0]
     try:
         if not parent:
-            return [str(name) for name in composed(config_name, given, folders, filled=())]
-        root = parent.partition(".")[0]
-        cfg = composed(config_name, given, folders, filled=())
+            return [str(name) for name in composed(config_name, given, folders)]
+        cfg = composed(config_name, given, folders)
         if (known := keys_beside(cfg, key.split("."))) is not None:
             return [f"{parent}.{name}" for name in known if name not in INSTANTIATE_KEYS]
         create = f"{parent}={{}}"  # a part that is null becomes a part with default values
-        cfg = composed(config_name, [*given, create], folders, filled=(root,))
+        cfg = composed(config_name, [*given, create], folders)
         siblings = OmegaConf.select(cfg, parent)
     except (ZooError, HydraException, OmegaConfBaseException):
         return None

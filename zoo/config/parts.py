@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.config.arguments import check_part
 from zoo.config.mistakes import causes, one_line
-from zoo.config.signatures import TARGET, locate
+from zoo.config.targets import TARGET, locate
 from zoo.errors import ZooError
 
 

@@ -22,8 +22,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from zoo.config.loader import TRUSTED
-from zoo.config.signatures import INSTANTIATE_KEYS, TARGET, locate
 from zoo.config.sources import CONF, Folders, job_loader
+from zoo.config.targets import INSTANTIATE_KEYS, TARGET, locate
 from zoo.config.writing import quote_text
 from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 from zoo.errors import LONGEST, ZooError, shorten_list

@@ -1,6 +1,6 @@
 """The files of configurations, where they are found, and how Hydra composes them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ def composed(
     config_name: str,
     given: Sequence[str],
     folders: Folders = (),
-    *,
-    filled: Collection[str] | None = None,
 ) -> DictConfig:
     """Return the configuration; wrong overrides raise the exceptions of Hydra and OmegaConf.
 
@@ -37,17 +35,11 @@ def composed(
         config_name: ``train`` or ``evaluate``.
         given: overrides.
         folders: additional folders of a new loader; see ``job_loader``.
-        filled: nodes that receive the arguments that the files leave out; see ``Loader``.
     """
     found, search = job_loader(folders)
-    found.filled = filled
-    try:
-        cfg = found.load_configuration(
-            config_name, [*search, *given], run_mode=RunMode.RUN, from_shell=False
-        )
-    finally:
-        found.filled = None
-
+    cfg = found.load_configuration(
+        config_name, [*search, *given], run_mode=RunMode.RUN, from_shell=False
+    )
     with open_dict(cfg):
         del cfg[HYDRA]
     return cfg

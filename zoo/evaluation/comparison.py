@@ -6,7 +6,7 @@ from operator import getitem
 from typing import Any
 
 from zoo.config import Config, choices, compose, overrides, plain, row_name
-from zoo.config.arguments import fits
+from zoo.config.kinds import fits, kind_of
 from zoo.config.writing import override_key
 from zoo.errors import ZooError
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
@@ -39,7 +39,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     if entries is None:
         _apply_typed(cfg, overrides())
         return [cfg]
-    if not entries or not fits(entries, Mapping[str, Sequence[str]]):
+    if not entries or not fits(entries, kind_of(Mapping[str, Sequence[str]])):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
     check_weights(entries)
     shared = plain(cfg, resolve=False)

@@ -11,7 +11,7 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
-from zoo.config.signatures import arguments
+from zoo.config.signatures import arguments_of_target
 from zoo.errors import ZooError
 from zoo.machine.devices import device_named
 from zoo.machine.launch import external_ranks
@@ -59,7 +59,7 @@ def check_options(options: Mapping[str, Any], set_by: Mapping[str, str], *, job:
     Raises:
         ZooError: An option differs from Lightning's default.
     """
-    defaults = arguments(lightning.Trainer)
+    defaults = arguments_of_target(lightning.Trainer).named
     for name, advice in set_by.items():
         if name in options and options[name] != defaults[name].default:
             raise ZooError(f"trainer.{name} is set by the {job}; {advice}.")

@@ -105,7 +105,11 @@ class BLEU(CorpusQuality):
 
 
 class ChrF(CorpusQuality):
-    """chrF2 of sacreBLEU; with ``word_order=2`` it is chrF++."""
+    """chrF2 of sacreBLEU; with ``word_order=2`` it is chrF++.
+
+    Args:
+        word_order: length of the longest sequences of words that are compared beside characters.
+    """
 
     def __init__(self, *, word_order: int = 0) -> None:
         super().__init__(SacreCHRF(word_order=word_order))

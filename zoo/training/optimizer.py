@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from zoo.config.mistakes import one_line
-from zoo.config.signatures import path_of
+from zoo.config.targets import path_of
 from zoo.errors import ZooError
 from zoo.training.muon import MuonAdamW
 from zoo.training.sharding import ShardedStrategy
