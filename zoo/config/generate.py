@@ -91,5 +91,10 @@ def _named_targets() -> set[str]:
     return {target for text in texts for target in re.findall(rf"{TARGET}: ([\w.]+)", text)}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the file."""
     recorded.FILE.write_text(text_of(signatures()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

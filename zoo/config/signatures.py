@@ -40,9 +40,9 @@ def arguments_of_target(target: str | Callable[..., Any], *, where: str = "") ->
     Raises:
         ZooError: the target cannot be imported.
     """
-    if not isinstance(target, str):
+    if callable(target):
         return inspect_arguments(target)
-    return recorded_arguments(target) or inspect_arguments(locate(target, where=where))
+    return recorded_arguments(str(target)) or inspect_arguments(locate(target, where=where))
 
 
 @cache
