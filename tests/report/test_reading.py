@@ -106,6 +106,24 @@ def test_a_far_row_does_not_press_the_curve_together(
     assert first == again == last
 
 
+def test_scores_between_0_and_1_fill_the_chart_and_keep_their_decimals(tmp_path: Path) -> None:
+    path = write_page(
+        tmp_path / "report.html", [*curve(), row("a offline", kind="ceiling", COMET=0.8512)]
+    )
+    script = """
+    const choice = document.querySelector("#quality");
+    choice.value = "COMET";
+    choice.dispatchEvent(new Event("change"));
+    const legend = document.querySelector("#legend .offline").textContent;
+    tell("found", [state().up, legend, document.querySelector(".point").ariaLabel]);
+    """
+    up, legend, label = told(path, CHART + script)["found"]
+    assert up > 0.3
+    assert legend == "a offline 0.8512"
+    assert "COMET  0.8100" in label
+    assert "BLEU  21.0" in label
+
+
 def test_an_offline_row_names_the_systems_that_share_it(tmp_path: Path) -> None:
     offline = row("alignatt offline", kind="ceiling", BLEU=30.0)
     shared = [
