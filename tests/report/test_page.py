@@ -5,7 +5,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import soundfile
 import torch
 
+from tests.fixtures.browser import browse
 from tests.fixtures.segments import scored_segment
 from zoo.errors import ZooError
 from zoo.formats.speech import mix_file, write_speech
@@ -437,7 +437,6 @@ def test_a_text_row_has_no_speech(stream: ReportStream) -> None:
     assert payload([row()], [stream])["streams"][0]["speech"] is None
 
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 PROBE = """<script>
 addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
 addEventListener("load", () => {
@@ -453,28 +452,6 @@ addEventListener("load", () => {
   document.body.setAttribute("data-probed", document.querySelectorAll(".point").length);
 });
 </script>"""
-
-
-def browse(path: Path, script: str) -> str:
-    """The document after a script has run in the page."""
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
-    text = path.read_text(encoding="utf-8").replace("</head>", script + "</head>", 1)
-    path.write_text(text, encoding="utf-8")
-    command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        f"--user-data-dir={path.parent / 'profile'}",
-        "--virtual-time-budget=4000",
-        "--dump-dom",
-        path.as_uri(),
-    ]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert not re.search("<body[^>]*data-(failed|refused)", dom)
-    return dom
 
 
 def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from zoo.report.table import cell, number, significance_notes
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, columns, find_entry, main_score
+from zoo.results.names import COMPUTATION_AWARE, Entry, columns, find_entry, main_score
 from zoo.results.row import Row
 
 
@@ -162,7 +162,7 @@ def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
                 style = "segmented" if row.has_reference_segments else "system"
                 body = bodies.setdefault(style if row.kind == "system" else "oracle", [])
                 place = next(place for place, other in enumerate(rows) if other is row)
-                cells = [_cell(row, score) for score in scores]
+                cells = [_cell(row, find_entry(score, rows)) for score in scores]
                 is_first = row is rows_of_system[0]
                 body.append(Line(row, place, is_first, cells, sharers(row, group)))
         notes = significance_notes(group)
@@ -170,9 +170,9 @@ def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
     return tables
 
 
-def _cell(row: Row, score: str) -> Cell:
+def _cell(row: Row, entry: Entry) -> Cell:
     """Return the cell of a score of a row."""
-    value = row.scores.get(score)
-    text, _, interval = cell(row, find_entry(score).column()).partition(" ")
+    value = row.scores.get(entry.name)
+    text, _, interval = cell(row, entry.column()).partition(" ")
     full = "" if value is None or math.isnan(value) else repr(float(value))
     return Cell(full, text, interval.strip())

@@ -14,7 +14,7 @@ from zoo.metrics.alignment import RIGHT, align, mark_repetitions
 from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, outside_entries
+from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, find_entry, outside_entries
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
@@ -93,6 +93,7 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     return {
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
+        "digits": {name: find_entry(name, rows).digits for row in rows for name in row.scores},
         "shapes": [one.path for one in STYLES],
         "rows": [
             {

@@ -11,6 +11,7 @@ const seriesShape = (row) => (row.kind === "system" ? data.shapes[row.style[1]] 
 const seriesClass = (row) => (row.kind === "system" ? (row.segmented ? "series segmented" : "series") : "series oracle");
 const intervalOf = (row, score) => (chart.intervals && row.intervals[score]) || null;
 const latencyName = () => chart.latency + (chart.mode === "aware" ? "_CA" : "");
+const shownScore = (name, value) => fixed(value, data.digits[name]);
 
 function chartSeries() {
   const groups = new Map();
@@ -47,7 +48,7 @@ function chartLimits(points, ceilings) {
   const heights = [...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])];
   return [
     ...chartRange(points.map((p) => p.x), 0.25, everything, near(latencyName(), (p) => p.x)),
-    ...chartRange(heights, 2, everything, near(chart.quality, (p) => p.y)),
+    ...chartRange(heights, Math.max(...heights) > 1 ? 2 : 0.02, everything, near(chart.quality, (p) => p.y)),
   ];
 }
 
@@ -77,8 +78,8 @@ function drawChart() {
   const lineOf = (row) => row.scores[chart.quality];
   const drawn = ceilings.filter((row) => lineOf(row) >= y0 && lineOf(row) <= y1);
   note.outside = [
-    ...points.filter((point) => !isInside(point)).map(({ row, ...point }) => `${rowName(row)} (${fixed(point.x, 2)} s, ${fixed(point.y, 1)})`),
-    ...ceilings.filter((row) => !drawn.includes(row)).map((row) => `${rowName(row)} (${fixed(lineOf(row), 1)})`),
+    ...points.filter((point) => !isInside(point)).map(({ row, ...point }) => `${rowName(row)} (${shownScore(latencyName(), point.x)} s, ${shownScore(chart.quality, point.y)})`),
+    ...ceilings.filter((row) => !drawn.includes(row)).map((row) => `${rowName(row)} (${shownScore(chart.quality, lineOf(row))})`),
   ];
   noteOutside(byId("chart-note"), { ...note, chosen: chart.limits !== null });
   const svg = build(holder, "svg:svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${chart.quality} against ${latencyName()}` });
@@ -177,9 +178,8 @@ function knobText(row) {
 
 function pointLines(row) {
   const scores = Object.entries(row.scores).filter(([, value]) => value !== null);
-  const digits = (name) => (data.axes.quality.includes(name) ? 1 : 2);
-  const bounds = (name) => (row.intervals[name] ? ` (${row.intervals[name].map((value) => fixed(value, digits(name))).join(" to ")})` : "");
-  const lines = scores.map(([name, value]) => `${name}  ${fixed(value, digits(name))}${bounds(name)}`);
+  const bounds = (name) => (row.intervals[name] ? ` (${row.intervals[name].map((value) => shownScore(name, value)).join(" to ")})` : "");
+  const lines = scores.map(([name, value]) => `${name}  ${shownScore(name, value)}${bounds(name)}`);
   return [rowName(row), ...(row.sharers.length ? [`also of ${row.sharers.join(", ")}`] : []), ...(row.segmented ? ["receives the reference segments"] : []), ...lines, ...row.flags.map((flag) => `Flagged: ${flag}`)];
 }
 
@@ -205,7 +205,7 @@ function drawLegend(groups, ceilings) {
     const entry = build(legend, "span", { class: "offline", style: `--color:${ceilingColor(row)}` });
     const swatch = build(entry, "svg:svg", { width: 30, height: 12, viewBox: "-15 -6 30 12", "aria-hidden": "true" });
     build(swatch, "svg:line", { class: "ceiling", x1: -15, x2: 15, y1: 0, y2: 0 });
-    entry.append(`${row.system}${row.sharers.length ? ` (also of ${row.sharers.join(", ")})` : ""} ${fixed(row.scores[chart.quality], 1)}`);
+    entry.append(`${row.system}${row.sharers.length ? ` (also of ${row.sharers.join(", ")})` : ""} ${shownScore(chart.quality, row.scores[chart.quality])}`);
   }
   if (groups.some(({ row }) => row.segmented)) build(legend, "span", {}, "dashed: receives the reference segments");
   if (groups.some(({ points }) => points.some(({ row }) => row.flags.length))) build(legend, "span", {}, "hollow, ! : flagged row");

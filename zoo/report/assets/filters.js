@@ -27,12 +27,17 @@ function setUpFilters() {
 }
 
 // A button that opens a list of check boxes; the returned function writes "name (some of all)". `change` is called for
-// each box that changes, `done` once after them.
+// each box that changes, `done` once after them. A list that would leave the screen begins left of its button.
 function dropDown(holder, name, entries, change, done, isChecked) {
   const details = build(holder, "details", { class: "choice" });
   const summary = build(details, "summary");
   const list = build(details, "div", { class: "choice-list", role: "group", "aria-label": name });
   const boxes = [];
+  details.addEventListener("toggle", () => {
+    list.style.left = "0";
+    const over = list.getBoundingClientRect().right - document.documentElement.clientWidth + 16;
+    if (over > 0) list.style.left = `${-over}px`;
+  });
   if (entries.length > 2) {
     const buttons = build(list, "p", { class: "choice-all" });
     for (const [text, checked] of [["all", true], ["none", false]]) {
