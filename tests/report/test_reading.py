@@ -93,7 +93,9 @@ tell("states", [first, everything, again, zoomed, state()]);
 """
 
 
-@pytest.mark.parametrize("outlier", [{"StreamLAAL": 60.0}, {"BLEU": 400.0}])
+@pytest.mark.parametrize(
+    "outlier", [{"StreamLAAL": 60.0}, {"StreamLAAL": 60.0, "BLEU": 10.0}, {"BLEU": 400.0}]
+)
 def test_a_far_row_does_not_press_the_curve_together(
     tmp_path: Path, outlier: dict[str, float]
 ) -> None:
