@@ -36,7 +36,10 @@ def row(system: str = "alignatt", m: float = 2, *, kind: str = "system", **score
 
 def curve(**scores: float) -> list[Row]:
     """A curve of five points, then a row with scores of its own."""
-    near = [row(m=m, BLEU=20 + m, StreamLAAL=1 + m / 4, COMET=0.8 + m / 100) for m in range(1, 6)]
+    near = [
+        row(m=m, BLEU=20 + m, StreamLAAL=1 + m / 4, COMET=0.8 + m / 100, TER=60.4 - m)
+        for m in range(1, 6)
+    ]
     return [*near, row("wait_k", 9, **{"BLEU": 24.0, "StreamLAAL": 2.0, "COMET": 0.82} | scores)]
 
 
@@ -90,7 +93,9 @@ tell("states", [first, everything, again, zoomed, state()]);
 """
 
 
-@pytest.mark.parametrize("outlier", [{"StreamLAAL": 60.0}, {"BLEU": 400.0}])
+@pytest.mark.parametrize(
+    "outlier", [{"StreamLAAL": 60.0}, {"StreamLAAL": 60.0, "BLEU": 10.0}, {"BLEU": 400.0}]
+)
 def test_a_far_row_does_not_press_the_curve_together(
     tmp_path: Path, outlier: dict[str, float]
 ) -> None:
@@ -122,6 +127,8 @@ def test_scores_between_0_and_1_fill_the_chart_and_keep_their_decimals(tmp_path:
     assert legend == "a offline 0.8512"
     assert "COMET  0.8100" in label
     assert "BLEU  21.0" in label
+    assert "TER  59" in label.split(", ")  # a metric of the configuration
+    assert 'data-value="59.4">59</td>' in path.read_text()
 
 
 def test_an_offline_row_names_the_systems_that_share_it(tmp_path: Path) -> None:

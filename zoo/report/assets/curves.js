@@ -45,9 +45,12 @@ function chartLimits(points, ceilings) {
   if (chart.limits && chart.limits !== "all") return [...chart.limits.x, ...chart.limits.y];
   const everything = chart.limits === "all";
   const near = (score, value) => (isNear) => points.flatMap((point) => (isNear(value(point)) && intervalOf(point.row, score)) || []);
-  const heights = [...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])];
+  const [left, right] = chartRange(points.map((p) => p.x), 0.25, everything, near(latencyName(), (p) => p.x));
+  // A row outside for its latency has no say in the limits of the quality.
+  const heights = [...points.filter((p) => p.x >= left && p.x <= right).map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])];
   return [
-    ...chartRange(points.map((p) => p.x), 0.25, everything, near(latencyName(), (p) => p.x)),
+    left,
+    right,
     ...chartRange(heights, Math.max(...heights) > 1 ? 2 : 0.02, everything, near(chart.quality, (p) => p.y)),
   ];
 }
