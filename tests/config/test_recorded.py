@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zoo.config.generate import signatures, text_of
-from zoo.config.inspection import Argument, inspect_arguments
+from zoo.config.inspection import inspect_arguments
 from zoo.config.recorded import FILE, recorded
 from zoo.config.signatures import recorded_arguments
 from zoo.config.targets import locate
@@ -17,22 +17,26 @@ from zoo.config.targets import locate
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def unordered(content: Any) -> Any:
+    """JSON whose unions are sorted: typing caches ``int | float`` in the order of its first use."""
+    if isinstance(content, dict):
+        return {name: unordered(item) for name, item in content.items()}
+    if isinstance(content, list):
+        items = [unordered(item) for item in content]
+        return sorted(items, key=json.dumps) if content[:1] == ["union"] else items
+    return content
+
+
 def test_the_recorded_signatures_are_those_of_the_code() -> None:
     content, written = signatures(), json.loads(FILE.read_text())
     if content["versions"] == written["versions"]:
-        assert FILE.read_text() == text_of(content), "python -m zoo.config.generate"
+        found = json.loads(text_of(content))
+        assert unordered(found) == unordered(written), "python -m zoo.config.generate"
     for target in recorded()["targets"]:
-        known = recorded_arguments(target)
+        known, live = recorded_arguments(target), inspect_arguments(locate(target))
         assert known is not None
-        assert {**known.named} == without_other_sentences(target)
-
-
-def without_other_sentences(target: str) -> dict[str, Argument]:
-    """The arguments of a target; those of other packages without their meanings."""
-    named = inspect_arguments(locate(target)).named
-    if target.startswith("zoo."):
-        return {**named}
-    return {name: replace(argument, meaning="") for name, argument in named.items()}
+        assert list(known.named) == list(live.named)
+        assert known.takes_any == live.takes_any
 
 
 def test_targets_of_another_version_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:

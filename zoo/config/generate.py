@@ -12,6 +12,7 @@ from zoo.config.recorded import release
 from zoo.config.signatures import arguments_json
 from zoo.config.sources import CONF
 from zoo.config.targets import FUNCTION_BY_NAME, OPTIMIZERS, TARGET, locate
+from zoo.disk.files import write_text
 
 RECORDED = ("zoo.", "lightning.", OPTIMIZERS)  # begin the paths of the recorded targets
 
@@ -93,7 +94,7 @@ def _named_targets() -> set[str]:
 
 def main() -> None:
     """Write the file."""
-    recorded.FILE.write_text(text_of(signatures()), encoding="utf-8")
+    write_text(recorded.FILE, text_of(signatures()))
 
 
 if __name__ == "__main__":

@@ -378,7 +378,7 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
             )
         if not isinstance(node, DictConfig) or _is_special(node):
             return
-        node = node._get_node(name)
+        node = node._get_node(name, validate_access=False)
         parent = f"{parent}.{name}".lstrip(".")
     if not isinstance(node, DictConfig | ListConfig) or _is_special(node):
         return
@@ -429,7 +429,7 @@ def _unknown(cfg: DictConfig, path: Sequence[str], value: Mapping[str, Any] | No
     for name in path:
         if not isinstance(node, DictConfig) or _is_special(node):
             return None
-        node = node._get_node(name)
+        node = node._get_node(name, validate_access=False)
     if node is None:
         return ".".join(path)
     for name, below in (value or {}).items():
