@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zoo.config.inspection import REQUIRED, inspect_arguments
+from zoo.config.inspection import REQUIRED, Arguments, inspect_arguments
 from zoo.config.signatures import complete, part_of
 from zoo.config.targets import locate
 from zoo.errors import ZooError
@@ -120,7 +120,7 @@ def test_the_class_of_a_part_follows_from_its_default_or_annotation() -> None:
     assert part_of(found["search"]) == f"{HERE}.WideSearch"
     assert part_of(found["window"]) == f"{HERE}.Window"
     assert part_of(found["name"]) is part_of(found["template"]) is None
-    assert inspect_arguments(dict).takes_any
+    assert inspect_arguments(dict) == Arguments({}, takes_any=True)
 
 
 class Larger(Model):

@@ -49,8 +49,8 @@ def write_page(path: Path, rows: list[Row], streams: list[ReportStream] | None =
     return path
 
 
-def told(path: Path, script: str, *, width: int = 1000) -> dict[str, Any]:
-    """What a script tells once the page has loaded; ``all`` selects elements."""
+def reported(path: Path, script: str, *, width: int = 1000) -> dict[str, Any]:
+    """What a script reports once the page has loaded; ``all`` selects elements."""
     listener = f"""<script>
 const all = (query) => [...document.querySelectorAll(query)];
 const isSeen = (node) => node.checkVisibility() && node.getBoundingClientRect().width > 0;
@@ -89,7 +89,7 @@ point("pointermove", right.x - size.left, right.y - size.top);
 point("pointerup", right.x - size.left + 20, right.y - size.top - 10);
 const zoomed = state();
 document.querySelector("#chart > svg").dispatchEvent(new MouseEvent("dblclick"));
-tell("states", [first, everything, again, zoomed, state()]);
+report("states", [first, everything, again, zoomed, state()]);
 """
 
 
@@ -100,7 +100,7 @@ def test_a_far_row_does_not_press_the_curve_together(
     tmp_path: Path, outlier: dict[str, float]
 ) -> None:
     path = write_page(tmp_path / "report.html", curve(**outlier))
-    first, everything, again, zoomed, last = told(path, CHART + ZOOMED)["states"]
+    first, everything, again, zoomed, last = reported(path, CHART + ZOOMED)["states"]
     assert first["points"] == 5
     assert min(first["across"], first["up"]) > 0.4
     assert "Outside of the axes: wait_k m=9 (" in first["note"]
@@ -120,9 +120,9 @@ def test_scores_between_0_and_1_fill_the_chart_and_keep_their_decimals(tmp_path:
     choice.value = "COMET";
     choice.dispatchEvent(new Event("change"));
     const legend = document.querySelector("#legend .offline").textContent;
-    tell("found", [state().up, legend, document.querySelector(".point").ariaLabel]);
+    report("found", [state().up, legend, document.querySelector(".point").ariaLabel]);
     """
-    up, legend, label = told(path, CHART + script)["found"]
+    up, legend, label = reported(path, CHART + script)["found"]
     assert up > 0.3
     assert legend == "a offline 0.8512"
     assert "COMET  0.8100" in label
@@ -148,9 +148,9 @@ def test_an_offline_row_names_the_systems_that_share_it(tmp_path: Path) -> None:
     const target = document.querySelector(".ceiling-target");
     target.dispatchEvent(new PointerEvent("pointermove", { clientX: 200, clientY: 200 }));
     const tip = all("#tip > *").map((node) => node.textContent);
-    tell("found", [line, document.querySelector("#legend .offline").textContent, tip]);
+    report("found", [line, document.querySelector("#legend .offline").textContent, tip]);
     """
-    line, legend, tip = told(path, script)["found"]
+    line, legend, tip = reported(path, script)["found"]
     assert "also of edatt, wait_k: the same network" in line
     assert legend == "alignatt offline (also of edatt, wait_k) 30.0"
     assert tip[:2] == ["alignatt offline", "also of edatt, wait_k"]
@@ -163,8 +163,9 @@ const orders = (button) => [0, 1].map(() => {
   return cells.map((cell) => cell.dataset.value === "" ? null : Number(cell.dataset.value));
 });
 const scores = all("thead button").filter((button) => button.dataset.score);
-tell("orders", Object.fromEntries(scores.map((button) => [button.dataset.score, orders(button)])));
-tell("marked", all("[aria-sort]").length);
+const ordersOfScores = scores.map((button) => [button.dataset.score, orders(button)]);
+report("orders", Object.fromEntries(ordersOfScores));
+report("marked", all("[aria-sort]").length);
 """
 
 
@@ -174,7 +175,7 @@ def test_the_first_click_on_a_column_puts_the_best_row_first(tmp_path: Path) -> 
     values = [9.5, 30.0, 10.0, 200.0]  # as text, 9.5 would be the highest
     rows = [row(m=m, **dict.fromkeys(names, value)) for m, value in enumerate(values)]
     rows.insert(1, row(m=9, DocBLEU=1.0))
-    found = told(write_page(tmp_path / "report.html", rows), SORT)
+    found = reported(write_page(tmp_path / "report.html", rows), SORT)
     assert found["marked"] == 1
     assert set(names) < set(found["orders"])
     for name in names:
@@ -192,21 +193,21 @@ for (const rule of all("style").flatMap((style) => [...style.sheet.cssRules])) {
 }
 await new Promise((done) => setTimeout(done, 200));
 const controls = all("select, input, nav a, .note button, .filters, .player").filter(isSeen);
-tell("controls", controls.map((node) => node.outerHTML));
-tell("kept", ["#chart svg", "#legend", "#chart-set", ".scores", "#segments", "#run"].map((query) =>
-  isSeen(document.querySelector(query))));
-tell("talks", isSeen(document.querySelector("#talks")));
-tell("overflow", getComputedStyle(document.querySelector(".scroll")).overflowX);
+report("controls", controls.map((node) => node.outerHTML));
+const results = ["#chart svg", "#legend", "#chart-set", ".scores", "#segments", "#run"];
+report("kept", results.map((query) => isSeen(document.querySelector(query))));
+report("talks", isSeen(document.querySelector("#talks")));
+report("overflow", getComputedStyle(document.querySelector(".scroll")).overflowX);
 const { scrollWidth, clientWidth } = document.documentElement;
-tell("over", scrollWidth - clientWidth);
-tell("paper", getComputedStyle(document.body).backgroundColor);
+report("over", scrollWidth - clientWidth);
+report("paper", getComputedStyle(document.body).backgroundColor);
 """
 
 
 def test_paper_has_the_results_without_the_controls(tmp_path: Path, stream: ReportStream) -> None:
     rows = [*curve(StreamLAAL=60.0), replace(row(BLEU=1.0, StreamLAAL=1.0), split="dev")]
     path = write_page(tmp_path / "report.html", rows, [stream])
-    found = told(path, PRINT, width=718)  # A4 without its margins
+    found = reported(path, PRINT, width=718)  # A4 without its margins
     assert found["controls"] == []
     assert found["kept"] == [True] * 6
     assert not found["talks"]
@@ -228,8 +229,8 @@ for (const [place, list] of all("details").entries()) {
 document.querySelector("#extra").click();
 document.querySelector(".point").dispatchEvent(new FocusEvent("focus"));
 overs.tip = over();
-tell("overs", overs);
-tell("table", document.querySelector(".scores").clientWidth);
+report("overs", overs);
+report("table", document.querySelector(".scores").clientWidth);
 """
 
 
@@ -248,7 +249,7 @@ def test_nothing_is_wider_than_a_telephone(tmp_path: Path, stream: ReportStream)
     rows += [row(LONG, BLEU=20, StreamLAAL=2), row(f"{LONG} offline", kind="ceiling", BLEU=30)]
     rows.append(replace(rows[0], split=LONG, flags=(LONG,), stages={"encoder": 0.1}))
     path = write_page(tmp_path / "report.html", rows, [stream, replace(stream, row=6)])
-    found = told(path, NARROW, width=400)
+    found = reported(path, NARROW, width=400)
     assert found["overs"] == dict.fromkeys(found["overs"], 0)
     assert len(found["overs"]) >= 7
     assert found["table"] > 400  # it scrolls in its own frame

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -115,18 +115,17 @@ def check_recorded(node: Any, *, where: str = "") -> None:
     Raises:
         ZooError: a value does not fit the annotation of its argument.
     """
-    items: Iterator[tuple[Any, Any]] = iter(())
-    if isinstance(node, Mapping):
-        items = iter(node.items())
-        target = str(node.get(TARGET))
-        # an optimizer without a learning rate receives that of each stage
-        arguments = None if target.startswith(OPTIMIZERS) else recorded_arguments(target)
-        for name, one in arguments.named.items() if arguments else ():
-            if name in node and one.kind is not None and not _is_open(node[name]):
-                _check_value(f"{where}{name}", node[name], one.kind)
-    elif isinstance(node, list):
-        items = iter(enumerate(node))
-    for name, value in items:
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, Mapping):
+        return
+    target = str(node.get(TARGET))
+    # an optimizer without a learning rate receives that of each stage
+    arguments = None if target.startswith(OPTIMIZERS) else recorded_arguments(target)
+    for name, value in node.items():
+        argument = arguments.named.get(name) if arguments else None
+        if argument and argument.kind and not _is_open(value):
+            _check_value(f"{where}{name}", value, argument.kind)
         check_recorded(value, where=f"{where}{name}.")
 
 

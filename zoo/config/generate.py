@@ -1,8 +1,7 @@
 """Write ``arguments.json``: ``python -m zoo.config.generate`` after a change of a signature."""
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zoo.config import recorded
@@ -11,7 +10,7 @@ from zoo.config.kinds import Kind
 from zoo.config.recorded import release
 from zoo.config.signatures import arguments_json
 from zoo.config.sources import CONF
-from zoo.config.targets import FUNCTION_BY_NAME, OPTIMIZERS, TARGET, locate
+from zoo.config.targets import FUNCTION_BY_NAME, OPTIMIZERS, TARGET, locate, named_targets
 from zoo.disk.files import write_text
 
 RECORDED = ("zoo.", "lightning.", OPTIMIZERS)  # begin the paths of the recorded targets
@@ -20,7 +19,8 @@ RECORDED = ("zoo.", "lightning.", OPTIMIZERS)  # begin the paths of the recorded
 def signatures() -> dict[str, Any]:
     """Return the content of the file: the targets of ``conf/``, and the parts of those."""
     found: dict[str, Arguments] = {}
-    left = sorted(_named_targets())
+    texts = (file.read_text(encoding="utf-8") for file in CONF.rglob("*.yaml"))
+    left = [target for text in texts for target in named_targets(text)]
     while left:
         target = left.pop()
         if target not in found and target.startswith(RECORDED):
@@ -31,9 +31,10 @@ def signatures() -> dict[str, Any]:
         if not target.startswith("zoo."):  # their sentences stay in their packages
             for argument in content["arguments"].values():
                 argument.pop("meaning", None)
+    functions = (node for node in _nodes(written) if node[TARGET] == FUNCTION_BY_NAME)
     return {
         "versions": {package: release(package) for package in ("lightning", "torch")},
-        "functions": sorted(set(_functions(written))),
+        "functions": sorted({node["name"] for node in functions}),
         "targets": written,
     }
 
@@ -59,37 +60,24 @@ def parts_of(arguments: Arguments) -> Iterator[str]:
     for one in arguments.named.values():
         if one.kind is not None:
             yield from _parts(one.kind)
-        yield from _targets_in(one.default)
+        yield from (node[TARGET] for node in _nodes(one.default))
 
 
 def _parts(kind: Kind) -> Iterator[str]:
+    """Yield the dataclasses that a kind accepts."""
     if kind.form == "part":
         yield kind.name
     for inner in kind.inner:
         yield from _parts(inner)
 
 
-def _targets_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if value.get(TARGET, FUNCTION_BY_NAME) != FUNCTION_BY_NAME:
-            yield value[TARGET]
-        for item in value.values():
-            yield from _targets_in(item)
-
-
-def _functions(value: Any) -> Iterator[str]:
-    """Yield the functions that are defaults somewhere in plain values."""
-    if isinstance(value, dict):
-        if value.get(TARGET) == FUNCTION_BY_NAME:
-            yield value["name"]
-        for item in value.values():
-            yield from _functions(item)
-
-
-def _named_targets() -> set[str]:
-    """Return the targets that the files of ``conf/`` name."""
-    texts = (file.read_text(encoding="utf-8") for file in CONF.rglob("*.yaml"))
-    return {target for text in texts for target in re.findall(rf"{TARGET}: ([\w.]+)", text)}
+def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes with a target in plain values."""
+    if isinstance(value, Mapping) and TARGET in value:
+        yield value
+    items = value.values() if isinstance(value, Mapping) else value
+    for item in items if isinstance(value, Mapping | list) else ():
+        yield from _nodes(item)
 
 
 def main() -> None:

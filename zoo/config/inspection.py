@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from inspect import Parameter
 from types import FunctionType
 from typing import Any, get_type_hints
@@ -49,6 +50,7 @@ class Arguments:
     takes_any: bool = False
 
 
+@cache
 def inspect_arguments(target: Callable[..., Any]) -> Arguments:
     """Return the arguments of a class or function.
 
@@ -72,9 +74,9 @@ def inspect_arguments(target: Callable[..., Any]) -> Arguments:
         return found
     count, names = handed_on
     inherited = inspect_arguments(base)
-    rest = dict(list(inherited.named.items())[count:])
-    added = {name: rest[name] for name in rest if name not in names}
-    return Arguments({**found.named, **added, **found.named}, inherited.takes_any)
+    rest = list(inherited.named.items())[count:]
+    added = {name: one for name, one in rest if name not in (names | found.named.keys())}
+    return Arguments({**found.named, **added}, inherited.takes_any)
 
 
 def as_plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ it.
 """
 
 import copy
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -31,7 +30,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
-from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET
+from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
 from zoo.errors import ZooError, check_choice
 
 HYDRA = "hydra"  # key of Hydra's own configuration
@@ -190,7 +189,7 @@ class Loader(ConfigLoaderImpl):
         return sorted({*listed, *self._files.packages, *chain(*typed)})
 
     def owners(self, group: str, key: str, overrides: Sequence[str]) -> Iterator[str]:
-        """Yield the choices of a group that have a key, as far as files and source show it.
+        """Yield the choices of a group that have a key, by files and recorded signatures.
 
         Args:
             group: group, such as ``policy``.
@@ -399,8 +398,8 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
 
 def named_packages(text: str) -> set[str]:
     """Return the packages, besides the zoo, of the targets in an override or a YAML file."""
-    targets = re.findall(rf"{TARGET}['\"]?\s*[:=]\s*['\"]?([\w.]+)", text)
-    packages = {target.partition(".")[0] for target in targets if not target.startswith(OPTIMIZERS)}
+    targets = (target for target in named_targets(text) if not target.startswith(OPTIMIZERS))
+    packages = {target.partition(".")[0] for target in targets}
     return packages.difference(OWN_PACKAGES)
 
 

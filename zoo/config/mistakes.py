@@ -133,9 +133,9 @@ def _siblings(
     """
     parent = key.rpartition(".")[0]
     try:
-        if not parent:
-            return [str(name) for name in composed(config_name, given, folders)]
         cfg = composed(config_name, given, folders)
+        if not parent:
+            return [str(name) for name in cfg]
         if (known := keys_beside(cfg, key.split("."))) is not None:
             return [f"{parent}.{name}" for name in known if name not in INSTANTIATE_KEYS]
         create = f"{parent}={{}}"  # a part that is null becomes a part with default values

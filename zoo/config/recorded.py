@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("arguments.json")
 
 
 @cache
-def recorded() -> dict[str, Any]:
+def read_signatures() -> dict[str, Any]:
     """Return the content of the file, without the targets of packages in other versions.
 
     Returns:

@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from zoo.config.loader import TRUSTED
 from zoo.config.sources import CONF, Folders, job_loader
-from zoo.config.targets import INSTANTIATE_KEYS, TARGET, locate
+from zoo.config.targets import INSTANTIATE_KEYS, TARGET, locate, named_targets
 from zoo.config.writing import quote_text
 from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 from zoo.errors import LONGEST, ZooError, shorten_list
@@ -129,12 +129,11 @@ def registered_targets() -> frozenset[str]:
     found: set[str] = set()
     for root in PARTS:
         for file in (CONF / root).rglob("*.yaml"):
-            found |= set(re.findall(rf"{TARGET}: (zoo\.[\w.]+)", file.read_text(encoding="utf-8")))
+            found |= named_targets(file.read_text(encoding="utf-8"))
     for root, choices in USERS_CHOICES.items():
         for choice in choices:
-            text = (CONF / root / f"{choice}.yaml").read_text(encoding="utf-8")
-            found -= set(re.findall(rf"{TARGET}: ([\w.]+)", text))
-    return frozenset(found)
+            found -= named_targets((CONF / root / f"{choice}.yaml").read_text(encoding="utf-8"))
+    return frozenset(target for target in found if target.startswith("zoo."))
 
 
 def _recorded_lines(path: Path) -> list[Any] | None:

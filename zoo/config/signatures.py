@@ -7,12 +7,13 @@ configuration holds every value. The arguments of the zoo's own targets are reco
 """
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
 from zoo.config.inspection import REQUIRED, UNWRITTEN, Argument, Arguments, inspect_arguments
 from zoo.config.kinds import Kind, as_json, from_json
-from zoo.config.recorded import recorded
+from zoo.config.recorded import read_signatures
 from zoo.config.targets import FUNCTION_BY_NAME, TARGET, locate
 from zoo.errors import ZooError
 
@@ -48,7 +49,7 @@ def arguments_of_target(target: str | Callable[..., Any], *, where: str = "") ->
 @cache
 def recorded_arguments(target: str) -> Arguments | None:
     """Return the recorded arguments of a target; None if it is not recorded."""
-    content = recorded()["targets"].get(target)
+    content = read_signatures()["targets"].get(target)
     if content is None:
         return None
     named = {name: _argument(entry) for name, entry in content["arguments"].items()}
@@ -123,16 +124,9 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
     for name in named.keys() - given.keys():
         left_to_caller = node.get("_partial_") and defaults[name] == REQUIRED
         if defaults[name] is not UNWRITTEN and not left_to_caller:
-            values[name] = copy_plain(defaults[name])
+            values[name] = deepcopy(defaults[name])
     ordered = {name: values[name] for name in named if name in values}
     return {TARGET: target, **ordered, **values}
-
-
-def copy_plain(value: Any) -> Any:
-    """Return a copy of plain values."""
-    if isinstance(value, Mapping):
-        return {name: copy_plain(item) for name, item in value.items()}
-    return [copy_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def part_of(argument: Argument) -> str | None:

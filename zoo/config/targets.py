@@ -1,5 +1,6 @@
 """What ``_target_`` may name: the classes and functions that a configuration creates or calls."""
 
+import re
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from zoo.config.commands import INSTALLED
-from zoo.config.recorded import recorded
+from zoo.config.recorded import read_signatures
 from zoo.config.shipped import REPOSITORY
 from zoo.errors import ZooError, check_choice
 
@@ -19,7 +20,13 @@ OWN_PACKAGES = ("zoo", "lightning", RECIPES)  # may be created without being nam
 OPTIMIZERS = "torch.optim."  # begins the path of a class that conf/optimizer may name
 FUNCTION_BY_NAME = "pkgutil.resolve_name"  # target of a node that stands for a function
 CONVERSIONS = ("none", "partial", "object", "all")
-_default_functions: set[str] = set(recorded()["functions"])  # defaults of arguments, by name
+_NAMED = re.compile(rf"{TARGET}['\"]?\s*[:=]\s*['\"]?([\w.]+)")
+_default_functions: set[str] = set(read_signatures()["functions"])  # defaults of arguments, by name
+
+
+def named_targets(text: str) -> set[str]:
+    """Return the targets that an override or a YAML file names."""
+    return set(_NAMED.findall(text))
 
 
 def function_node(function: FunctionType) -> dict[str, str]:
@@ -109,7 +116,7 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
         raise ZooError(
             f"{key} is {target!r}; it must be the default or a function of a package of yours."
         )
-    if target in recorded()["targets"]:
+    if target in read_signatures()["targets"]:
         return
     found = locate(target, where=where)
     # zoo.disk.files.os.system is a function that a module of the zoo imports from elsewhere

@@ -153,16 +153,15 @@ def score_tables(rows: Sequence[Row]) -> list[ScoreTable]:
     for key, group in by_test_set(rows).items():
         main = [column.score for column in columns(group)]
         others = sorted({score for row in group for score in row.scores} - set(main))
-        scores: dict[str, str] = {
-            score: find_entry(score, rows).better or "" for score in [*main, *others]
-        }
+        entries = [find_entry(score, rows) for score in [*main, *others]]
+        scores: dict[str, str] = {entry.name: entry.better or "" for entry in entries}
         bodies: dict[str, list[Line]] = {}
         for rows_of_system in by_system(group):
             for row in rows_of_system:
                 style = "segmented" if row.has_reference_segments else "system"
                 body = bodies.setdefault(style if row.kind == "system" else "oracle", [])
                 place = next(place for place, other in enumerate(rows) if other is row)
-                cells = [_cell(row, find_entry(score, rows)) for score in scores]
+                cells = [_cell(row, entry) for entry in entries]
                 is_first = row is rows_of_system[0]
                 body.append(Line(row, place, is_first, cells, sharers(row, group)))
         notes = significance_notes(group)

@@ -90,10 +90,11 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     stream_of_talk: dict[Hashable, ReportStream] = {}  # the first stream of each talk
     for stream in streams:
         stream_of_talk.setdefault(talk_key(stream), stream)
+    names = dict.fromkeys(name for row in rows for name in row.scores)
     return {
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
-        "digits": {name: find_entry(name, rows).digits for row in rows for name in row.scores},
+        "digits": {name: find_entry(name, rows).digits for name in names},
         "shapes": [one.path for one in STYLES],
         "rows": [
             {
