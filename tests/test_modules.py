@@ -27,6 +27,8 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.evaluation.synthesis system=null": "error: Unknown system 'null'; choose one of:",
     "zoo.evaluation.synthesis system=replay": "error: replay has no synthesizer; choose another",
     "zoo.evaluation.synthesis threads=[1]": "error: threads must be a whole number of at least 1,",
+    "zoo keys trian": "error: Unknown command 'trian'; choose one of: evaluate, train, ",
+    "zoo keys sed=1": "Did you mean seed?",
     "zoo.report.card . --results a": "error: a has no results.json; name the folder of an",
     "zoo.report.leaderboard a": "error: a has no results.json; name the folder of an evaluation.",
     "zoo.prepare.trajectories --examples -2": "examples of at least 0, not -2.",
@@ -35,7 +37,7 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.prepare.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
     "zoo.prepare.trajectories target_language=???": "error: Missing mandatory value: ",
     "zoo.prepare.trajectories target_language=[de]": "error: Unknown target_language ",
-    "zoo.prepare.trajectories target_language=${no}": "error: Interpolation key 'no' not found",
+    "zoo.prepare.trajectories target_language=${no}": "error: ${no} refers to the key 'no', ",
     "zoo.metrics.comet.score nope": "invalid choice: 'nope' (choose from 'check', 'score')",
     "zoo.report /nowhere": "error: /nowhere has no results.json; name the folder of an evaluation.",
     "zoo.report . --minutes nan": "error: zoo.report needs minutes of at least 0, not nan.",
@@ -108,8 +110,7 @@ def test_help(
         sys.exit(function())  # as an installed script does
     assert left.value.code in (0, None)
     printed = capsys.readouterr()
-    job = name.removeprefix(PREFIX)
-    assert printed.out.startswith((f"usage: {name} ", f"{job} is powered by Hydra."))
+    assert printed.out.startswith(f"usage: {name} ")
     assert printed.err == ""
 
 

@@ -128,8 +128,11 @@ def test_the_jobs_of_a_launcher_share_folder_and_group(
     ("override", "sentence"),
     [
         ("optimized_metric=chrF", "Unknown optimized_metric 'chrF'; choose one of: BLEU."),
-        ("hydra.sweeper.trials=4", "Could not override 'hydra.sweeper.trials'."),
-        ("hydra.run={folder:here}", "Could not override 'hydra.run'. Key 'folder'"),
+        ("hydra.sweeper.trials=4", "Unknown key 'hydra.sweeper.trials'; choose one of: hydra."),
+        (
+            "hydra.run={folder:here}",
+            "Unknown key 'hydra.run.folder'; choose one of: hydra.",
+        ),
     ],
 )
 def test_a_wrong_setting_is_refused(tmp_path: Path, override: str, sentence: str) -> None:

@@ -4,11 +4,14 @@ Entry points print the sentence without a traceback and exit with code 2.
 """
 
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from math import inf
 
 BAD_INPUT = 2  # exit code of wrong input
+CLOSED_PIPE = 141  # exit code of a shell command whose output nobody reads any more
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 TERMINATED = 143  # the same for SIGTERM
+SIMILAR = 0.8  # of a mistyped name, twice the equal characters over the characters of both
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
 
@@ -20,19 +23,41 @@ class FullDiskError(ZooError):
     """There is no space for a file; unlike a damaged file, it is no property of the input."""
 
 
-def unknown_choice(noun: str, name: object, choices: Iterable[object]) -> ZooError:
+def unknown_choice(
+    noun: str, name: object, choices: Iterable[object], meant: Collection[str] = ()
+) -> ZooError:
     """Return the error for a name that is not one of the valid choices.
 
-    ``unknown_choice("language", "xx", ["de", "es"])`` has the message
-    "Unknown language 'xx'; choose one of: de, es."
+    ``unknown_choice("language", "Ed", ["de", "es"])`` has the message
+    "Unknown language 'Ed'; choose one of: de, es." The message names a similar choice, if there is
+    one: "Did you mean streamatt?"
 
     Args:
         noun: Kind of thing that the name should denote.
         name: The invalid name.
         choices: The valid names.
+        meant: Names that the user may have meant, where these are known otherwise.
     """
-    names = ", ".join(str(choice) for choice in choices)
-    return ZooError(f"Unknown {noun} {str(name)!r}; choose one of: {names}.")
+    names = [str(choice) for choice in choices]
+    return ZooError(
+        f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(names)}."
+        f"{did_you_mean(meant or similar(str(name), names))}"
+    )
+
+
+def similar(name: str, choices: Iterable[str]) -> list[str]:
+    """Return the choice that a mistyped name resembles most, in a list; empty if none does.
+
+    Only the last components of keys with a dot are compared, because the others are equal.
+    """
+    by_last = {choice.rpartition(".")[2].lower(): choice for choice in choices}
+    last = name.rpartition(".")[2].lower()
+    return [by_last[found] for found in get_close_matches(last, by_last, n=1, cutoff=SIMILAR)]
+
+
+def did_you_mean(names: Collection[str]) -> str:
+    """Return a question after a space that names what the user may have meant; empty without."""
+    return f" Did you mean {' or '.join(names)}?" if names else ""
 
 
 def check_choice(noun: str, value: object, choices: Collection[object]) -> None:

@@ -133,10 +133,13 @@ def test_an_internal_error_is_not_reported_as_a_user_error(start: Launch) -> Non
 
 def test_hydra_s_own_words_are_one_line(start: Launch, capsys: pytest.CaptureFixture[str]) -> None:
     for given, words in (
-        (("system=infinisst,other",), "Ambiguous value for argument 'system=infinisst,other'"),
+        (
+            ("system=infinisst,other",),
+            "system=infinisst,other has several values; add -m for a job each, ",
+        ),
         (("~nonsense",), "Unknown key 'nonsense'; choose one of: data, size, backbone, "),
         (("backbone=3",), "backbone=3 must name a choice of backbone, one of: canary, cascade, "),
-        (("+seed=1",), "Could not append to config. An item is already at 'seed'."),
+        (("+seed=1",), "The key 'seed' exists; write seed=... without +."),
         (
             ("evaluation.talks.x=1",),
             "Unknown key 'evaluation.talks.x'; evaluation.talks has no keys",

@@ -84,7 +84,8 @@ def test_a_mistyped_choice_or_class_is_one_sentence(
     )
     assert start(monkeypatch, *place, "policy=hold_back", "policy.word=1") == config.BAD_INPUT
     assert capsys.readouterr().err == (
-        "error: Unknown key 'policy.word'; choose one of: policy.words.\n"
+        "error: Unknown key 'policy.word'; choose one of: policy.words. "
+        "Did you mean policy.words?\n"
     )
     (package / "my_zoo/conf/policy/hold_back.yaml").write_text("_target_: my_zoo.policies.HoldBak")
     assert start(monkeypatch, *place, "policy=hold_back") == config.BAD_INPUT

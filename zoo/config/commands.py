@@ -1,13 +1,16 @@
 """Commands: how one ends on bad input, and how hints to the user name them."""
 
 import logging
+import os
+import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
 from zoo.disk.files import explained_full_disk
-from zoo.errors import BAD_INPUT, ZooError
+from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
 
 SCRIPTS = ("train", "evaluate")  # in the repository
 PREFIX = "simulzoo-"  # of the installed commands (pyproject.toml)
@@ -55,6 +58,28 @@ def escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+@contextmanager
+def ending_with_reader() -> Iterator[None]:
+    """End the process without a message if the reader of its output ends, such as ``head``."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _has_no_reader(sys.stdout.fileno()):
+            raise  # another pipe, such as that of a worker
+        # the interpreter writes what remains when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    """Return whether the reader of a pipe has closed it."""
+    pipe = select.poll()
+    pipe.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in pipe.poll(0))
+
+
+@ending_with_reader()
 def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
 

@@ -8,9 +8,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
 from zoo.config.loader import PARTS
-from zoo.config.mistakes import explained, null_choice, one_line
+from zoo.config.mistakes import explained, one_line
 from zoo.config.records import check_folders
 from zoo.config.sources import Folders, composed, job_loader
+from zoo.config.unknown import null_choice
 from zoo.errors import ZooError
 
 

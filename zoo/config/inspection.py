@@ -18,6 +18,7 @@ REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 UNWRITTEN = object()  # a default that no configuration can contain
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _SECTION = re.compile(r"^(Args|Attributes):\n((?:[ \t]+.*\n|\n)*)", re.MULTILINE)
+_ELSEWHERE = "See :class:"  # beginning of an entry that refers to the docstring of a base
 _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 
 
@@ -194,8 +195,12 @@ def _meanings(target: Callable[..., Any]) -> Mapping[str, str]:
 
 
 def _described_arguments(thing: object) -> dict[str, str]:
-    """Return the entries of the sections ``Args`` and ``Attributes`` of a docstring, by name."""
+    """Return the entries of the sections ``Args`` and ``Attributes`` of a docstring, by name.
+
+    Entries that refer to the docstring of another class are left out: the class is a base.
+    """
     text = inspect.cleandoc(getattr(thing, "__doc__", None) or "") + "\n"
     sections = (found[2] for found in _SECTION.finditer(text))
     entries = (entry for section in sections for entry in _ENTRY.finditer(section))
-    return {entry[1]: " ".join(entry[2].split()) for entry in entries}
+    found = {entry[1]: " ".join(entry[2].split()) for entry in entries}
+    return {name: text for name, text in found.items() if not text.startswith(_ELSEWHERE)}

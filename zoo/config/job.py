@@ -13,7 +13,6 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 import hydra
-from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -23,22 +22,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
 from zoo.config.arguments import check_recorded
-from zoo.config.commands import escape_unprintable
+from zoo.config.command_line import config_folders, exit_with, parse
+from zoo.config.commands import ending_with_reader, escape_unprintable, run_script
 from zoo.config.compose import compose
+from zoo.config.help import help_of
 from zoo.config.loader import SEARCH_PATH
-from zoo.config.mistakes import explained, null_choice, one_line
+from zoo.config.mistakes import explained, one_line
 from zoo.config.records import check_folders
-from zoo.config.resumed import with_recorded
 from zoo.config.sources import COMMAND_LINE, CONF, composed, plain, register
+from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
 from zoo.disk.files import full_disk, remove_if_empty
-from zoo.errors import (
-    BAD_INPUT,
-    INTERRUPTED,
-    ZooError,
-    check_choice,
-    unknown_choice,
-)
+from zoo.errors import INTERRUPTED, ZooError, check_choice, unknown_choice
 from zoo.languages import LANGUAGES
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import (
@@ -96,7 +91,7 @@ def machine(cfg: DictConfig) -> "torch.device":
 
     from zoo.machine.devices import allow_tf32, device_named
 
-    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    check_machine(seed=cfg.get("seed", 0), threads=cfg.threads, device=cfg.device)
     if cfg.threads is not None:
         torch.set_num_threads(cfg.threads)
 
@@ -118,6 +113,7 @@ def run_folder() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
+@ending_with_reader()
 def entry_point(config_name: str, job: str) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
 
@@ -132,10 +128,24 @@ def entry_point(config_name: str, job: str) -> None:
     """
     escape_unprintable()
     register()
-    typed = _resumed(_typed(config_name), config_name)
+    typed = parse(config_name)
+    if typed.help:
+        run_script(lambda: print(help_of(config_name, typed.overrides, config_folders(typed))))
+    else:
+        _run(config_name, job, typed)
+
+
+def _run(config_name: str, job: str, typed: Namespace) -> None:
+    """Run a job through Hydra; see ``entry_point``.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        job: module and function of the work.
+        typed: parsed command line.
+    """
     loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
-    folders = [typed.config_dir] if typed.config_dir else []
+    folders = config_folders(typed)
     working = False
 
     def described(error: HydraException | OmegaConfBaseException) -> str:
@@ -147,15 +157,16 @@ def entry_point(config_name: str, job: str) -> None:
         try:
             _print_job(typed.overrides)
             _check(cfg, config_name)
-            value: float | None = resolve_name(job)(cfg)
+            with ending_with_reader():
+                value: float | None = resolve_name(job)(cfg)
         except ZooError as error:
-            _exit(str(error))
+            exit_with(str(error))
         except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
-            _exit(described(error))
+            exit_with(described(error))
         except Exception as error:
             if not (sentence := full_disk(error, run_folder())):
                 raise
-            _exit(sentence)
+            exit_with(sentence)
         finally:
             remove_if_empty(run_folder())
         working = False
@@ -170,20 +181,21 @@ def entry_point(config_name: str, job: str) -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except ZooError as error:
-        _exit(str(error))
+        exit_with(str(error))
     except (HydraException, OmegaConfBaseException) as error:
-        _exit(described(error))
+        exit_with(described(error))
     except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
         if working:
             raise
-        _exit(null_choice(typed.overrides, folders) or one_line(error))
+        exit_with(null_choice(typed.overrides, folders) or one_line(error))
     except OSError as error:
         if working:
             raise
         folder = error.filename
-        _exit(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
+        exit_with(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
 
 
+@ending_with_reader()
 def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.
 
@@ -200,39 +212,9 @@ def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> Non
         check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
         job(cfg)
     except ZooError as error:
-        _exit(str(error))
+        exit_with(str(error))
     except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
-        _exit(explained(error, "evaluate", given))
-
-
-def _typed(config_name: str) -> Namespace:
-    """Return the parsed command line; a wrong one ends the process with one sentence."""
-    parser = get_args_parser()
-    parser.error = _exit  # type: ignore[assignment]  # argparse prints the usage as well
-    typed = parser.parse_args(sys.argv[1:])
-    if typed.experimental_rerun:
-        _exit(
-            "--experimental-rerun unpickles its file, which may run any code; give the overrides "
-            "of the run instead."
-        )
-    if typed.config_name not in (None, config_name):
-        _exit(
-            f"{config_name}.py reads {config_name}.yaml and no other main file; choose its parts "
-            f"with group=choice or experiment=name instead of --config-name {typed.config_name}."
-        )
-    return typed
-
-
-def _resumed(typed: Namespace, config_name: str) -> Namespace:
-    """Return the command line with the recorded overrides of the run that it resumes."""
-    if typed.multirun:
-        return typed
-    given = sys.argv[1:]
-    try:
-        sys.argv[1:] = with_recorded(given, typed.overrides)
-    except ZooError as error:
-        _exit(str(error))
-    return typed if sys.argv[1:] == given else _typed(config_name)
+        exit_with(explained(error, "evaluate", given))
 
 
 def _print_job(typed: Sequence[str]) -> None:
@@ -274,9 +256,3 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
         keys = [str(key) for key in composed(config_name, declared)]
         for key in cfg:
             check_choice("key", key, keys)
-
-
-def _exit(message: str) -> None:
-    """Print an error message and end the process."""
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(BAD_INPUT)

@@ -20,10 +20,10 @@ from hydra._internal.config_repository import (
     IConfigRepository,
 )
 from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.default_element import ConfigDefault, ResultDefault
+from hydra.core.default_element import ConfigDefault, GroupDefault, ResultDefault
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
-from hydra.errors import ConfigCompositionException
+from hydra.errors import ConfigCompositionException, OverrideParseException
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
@@ -33,6 +33,7 @@ from zoo.config.signatures import arguments_of_target, complete, part_of, record
 from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
 from zoo.errors import ZooError, check_choice
 
+COMMANDS = ("evaluate", "train")  # main files that have experiments
 HYDRA = "hydra"  # key of Hydra's own configuration
 PARTS = (
     "backbone",
@@ -110,6 +111,8 @@ class Loader(ConfigLoaderImpl):
         found = super()._parse_overrides_and_create_caching_repo(config_name, overrides)
         self._given = found[0]
         for item in self._given:
+            if not item.key_or_group:
+                raise OverrideParseException(str(item.input_line), "no key")
             if found[1].group_exists(item.key_or_group):
                 check_choice_of_group(item, found[1].get_group_options(item.key_or_group))
         return found
@@ -163,6 +166,7 @@ class Loader(ConfigLoaderImpl):
             item.config_loader = self  # glob(...) stands for choices of a group
             if item.is_discrete_sweep() and next(iter(item.sweep_iterator()), None) is None:
                 raise ZooError(f"{item.input_line} has no value, so that no job would run.")
+        self._check_experiment(config_name, cfg)
         with open_dict(cfg):
             cfg[TRUSTED] = self._trusted_packages(cfg)
             fill(cfg, cfg)  # an override may have named a part
@@ -174,6 +178,25 @@ class Loader(ConfigLoaderImpl):
                 preset = self.choices(config_name, [*search, f"system={chosen['system']}"])
                 cfg.system.name = row_name(str(chosen["system"]), departures(chosen, preset))
         return cfg
+
+    def _check_experiment(self, config_name: str | None, cfg: DictConfig) -> None:
+        """Raise ZooError if an experiment sets a part that only another command has."""
+        if not (experiment := cfg.hydra.runtime.choices.get("experiment")):
+            return
+        own = self.keys_of(config_name)
+        foreign = [key for name in COMMANDS for key in self.keys_of(name) if key not in own]
+        for key in (str(key) for key in cfg if key in foreign):
+            raise ZooError(
+                f"Experiment {experiment!r} is not for {config_name}.py, which has no {key!r}."
+            )
+
+    def keys_of(self, config_name: str | None) -> list[str]:
+        """Return the groups from which a main file chooses, and its keys."""
+        found = self.repository.load_config(config_name) if config_name else None
+        if found is None:
+            return []
+        groups = [one.group for one in found.defaults_list or () if isinstance(one, GroupDefault)]
+        return [*(group for group in groups if group), *map(str, found.config)]
 
     def _trusted_packages(self, cfg: DictConfig) -> list[str]:
         """Return the packages that the user names, by the key or by targets that the user sets.
@@ -281,7 +304,9 @@ def _files(repo: IConfigRepository, group: str, choice: str) -> DictConfig:
     ]
     config = found.config
     if found.header.get("package") == "_global_":
-        config = config.get(group, OmegaConf.create())
+        config = config.get(group)
+        if not isinstance(config, DictConfig):
+            config = OmegaConf.create()
     merged = OmegaConf.merge(*begins, config)
     assert isinstance(merged, DictConfig)
     return merged

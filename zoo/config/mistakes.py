@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from zoo.config.loader import SEARCH_PATH, keys_beside
-from zoo.config.signatures import moved_key
-from zoo.config.sources import Folders, composed, job_loader
-from zoo.config.targets import INSTANTIATE_KEYS
-from zoo.errors import ZooError, unknown_choice
+from zoo.config.sources import Folders
+from zoo.config.unknown import groups_with, unknown_key
+from zoo.errors import ZooError, did_you_mean, unknown_choice
 
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
 # classes, which do not help a user of the zoo.
@@ -24,6 +21,24 @@ _HINTS = (
     "Config search path",
     "Set the",
 )
+# Patterns of messages, and sentences that replace them.
+_SENTENCES = {
+    r"^In 'experiment/([^']+)': Could not override '([^']+)'": (
+        "Experiment {0!r} is not for {command}.py, which has no {1!r}."
+    ),
+    r"^Could not override '([^']+)@([^']*)'": "{0} has no place {1!r} here; write {0}=CHOICE.",
+    r"^Could not append to config. An item is already at '([^']+)'": (
+        "The key {0!r} exists; write {0}=... without +."
+    ),
+    r"^Ambiguous value for argument '([^=]+)=(.*)'\s*1\.": (
+        "{0}={1} has several values; add -m for a job each, or, if {0} takes a list, write "
+        "'{0}=[{1}]'."
+    ),
+    r"Interpolation key '([^']+)' not found": (
+        "${{{0}}} refers to the key {0!r}, which does not exist."
+    ),
+    r"Unsupported interpolation type (\S+)": ("${{{0}:...}} calls {0!r}, which does not exist."),
+}
 
 
 def explained(
@@ -45,105 +60,37 @@ def explained(
             return str(cause)
 
     if isinstance(error, OverrideParseException):
-        reason = one_line(error).removeprefix(f"Error parsing override '{error.override}'").strip()
-        return (
-            f"Cannot read {error.override!r} ({reason}); write key=value, in quotes if it has "
-            "spaces or brackets."
-        )
+        return unreadable(error.override, config_name, folders)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
         return str(unknown_choice(group, name, error.options))
 
-    # Hydra's exceptions have the experiment and the key only in their text.
-    foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
-    if foreign:
-        return (
-            f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
-        )
-    # Hydra's own settings are not part of the composed configuration.
-    found = re.match(r"Could not override '((?!hydra\b)[^'@]+)'", str(error))
-    if found and (sentence := _unknown_key(config_name, found[1], given, folders)):
-        return sentence
+    text = str(error)  # only it has the key
+    if found := re.match(r"Could not override '([^'@]+)'", text):
+        key = getattr(error.__cause__, "full_key", None) or found[1]
+        if sentence := unknown_key(config_name, key, given, folders):
+            return sentence
+    for pattern, sentence in _SENTENCES.items():
+        if found := re.search(pattern, text):
+            return sentence.format(*found.groups(), command=config_name)
+    if unfit := re.match(r"Error merging override (.*)", text):
+        reason = one_line(list(causes(error))[-1]).partition(" (")[0]
+        return f"{unfit[1]} does not fit: {reason.rstrip('.')}."
 
     sentences = dict.fromkeys(one_line(item) for item in (error, *causes(error)))
     return " ".join(sentences)
 
 
-def null_choice(given: Sequence[str], folders: Folders) -> str:
-    """Return a sentence with the choices of a group that is set to null, such as ``system=null``.
-
-    Hydra's message does not name the choices. The sentence is empty if no group is null.
-    """
-    found, search = job_loader(folders)
-    for group in (item.partition("=")[0] for item in given if item.endswith("=null")):
-        if choices := found.get_group_options(group, overrides=search):
-            return str(unknown_choice(group, "null", choices))
-    return ""
-
-
-def _unknown_key(config_name: str, key: str, given: Sequence[str], folders: Folders) -> str:
-    """Return a sentence about an unknown key, with the choices of its group that have the key.
-
-    Args:
-        config_name: ``train`` or ``evaluate``.
-        key: full key, such as ``data.root``.
-        given: overrides.
-        folders: additional folders of a new loader; see ``job_loader``.
-
-    Returns:
-        The sentence; empty if the key exists.
-    """
-    if moved := moved_key(key):
-        return str(moved)
-    group, _, subkey = key.partition(".")
-    found, search = job_loader(folders)
-    search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
-    choices_of_groups = []
-    for item in given:
-        name, _, value = item.partition("=")
-        if value.startswith("{"):
-            continue  # values below the group, not a choice of it
-        if "." not in name and found.get_group_options(name, overrides=search):
-            choices_of_groups.append(item)
-
-    siblings = _siblings(config_name, key, [*search, *choices_of_groups], folders)
-    if siblings is None:  # the parent of the key does not exist either
-        return _unknown_key(config_name, key.rpartition(".")[0], given, folders) if subkey else ""
-
-    owners = list(found.owners(group, key, search)) if subkey else []
-    if owners:
-        keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
-        return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
-    if not siblings:
-        parent = key.rpartition(".")[0]
-        return f"Unknown key {key!r}; {parent} has no keys (+{key}=... adds one to a mapping)."
-    return str(unknown_choice("key", key, siblings))
-
-
-def _siblings(
-    config_name: str, key: str, given: Sequence[str], folders: Folders
-) -> list[str] | None:
-    """Return the full keys of the mapping that contains ``key``; None if there is no such mapping.
-
-    Args:
-        config_name: ``train`` or ``evaluate``.
-        key: full key.
-        given: overrides.
-        folders: additional folders of a new loader; see ``job_loader``.
-    """
-    parent = key.rpartition(".")[0]
-    try:
-        cfg = composed(config_name, given, folders)
-        if not parent:
-            return [str(name) for name in cfg]
-        if (known := keys_beside(cfg, key.split("."))) is not None:
-            return [f"{parent}.{name}" for name in known if name not in INSTANTIATE_KEYS]
-        create = f"{parent}={{}}"  # a part that is null becomes a part with default values
-        cfg = composed(config_name, [*given, create], folders)
-        siblings = OmegaConf.select(cfg, parent)
-    except (ZooError, HydraException, OmegaConfBaseException):
-        return None
-    return [f"{parent}.{name!s}" for name in siblings if name not in INSTANTIATE_KEYS]
+def unreadable(override: str, config_name: str, folders: Folders) -> str:
+    """Return a sentence about an override that Hydra's grammar does not accept."""
+    key, equals, _ = override.partition("=")
+    if equals and key:
+        return (
+            f"Cannot read {override!r}; write key=value, with all brackets and quotes closed, and "
+            "'key=\"a value\"' if it has spaces or signs."
+        )
+    groups = [f"{group}={key}" for group in groups_with(config_name, key, folders)]
+    return f"Cannot read {override!r}; write key=value or group=choice.{did_you_mean(groups)}"
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -28,6 +28,8 @@ def composed(
     config_name: str,
     given: Sequence[str],
     folders: Folders = (),
+    *,
+    with_hydra: bool = False,
 ) -> DictConfig:
     """Return the configuration; wrong overrides raise the exceptions of Hydra and OmegaConf.
 
@@ -35,13 +37,15 @@ def composed(
         config_name: ``train`` or ``evaluate``.
         given: overrides.
         folders: additional folders of a new loader; see ``job_loader``.
+        with_hydra: whether to keep Hydra's own keys, such as ``hydra.run.dir``.
     """
     found, search = job_loader(folders)
     cfg = found.load_configuration(
         config_name, [*search, *given], run_mode=RunMode.RUN, from_shell=False
     )
-    with open_dict(cfg):
-        del cfg[HYDRA]
+    if not with_hydra:
+        with open_dict(cfg):
+            del cfg[HYDRA]
     return cfg
 
 

@@ -14,13 +14,13 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def check_machine(*, seed: object, threads: object, device: object) -> None:
+def check_machine(*, threads: object, device: object, seed: object = 0) -> None:
     """Check the seed, the number of CPU threads and the kind of device of a configuration.
 
     Args:
-        seed: Seed of all random numbers.
         threads: Number of threads; None leaves the number to torch.
         device: Name of a device, which is not looked for.
+        seed: Seed of all random numbers.
 
     Raises:
         ZooError: The seed or the number of threads is wrong, or the device is no name.

@@ -60,7 +60,7 @@ def prepare(cfg: Config) -> None:
         raise ZooError("A preparation needs prepare.folder, the folder that it writes to.")
     check_steps(cfg.steps)
     check_values(cfg.logger)
-    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    check_machine(threads=cfg.threads, device=cfg.device)
     folder = Path(settings.folder)
     corpus: Corpus = build(cfg.data)
     read = corpus.folder if isinstance(corpus, Aligned) else None

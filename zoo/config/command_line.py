@@ -1,0 +1,64 @@
+"""The command line of a job: Hydra's options, checked, and the overrides of a resumed run."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+
+from zoo.config.resumed import with_recorded
+from zoo.errors import BAD_INPUT, ZooError
+
+
+def parse(config_name: str) -> Namespace:
+    """Return the parsed command line, with the recorded overrides of the run that it resumes.
+
+    A wrong one ends the process with one sentence. ``sys.argv`` becomes the whole command line.
+    """
+    typed = _typed(config_name)
+    if typed.multirun:
+        return typed
+    given = sys.argv[1:]
+    try:
+        sys.argv[1:] = with_recorded(given, typed.overrides)
+    except ZooError as error:
+        exit_with(str(error))
+    return typed if sys.argv[1:] == given else _typed(config_name)
+
+
+def config_folders(typed: Namespace) -> list[str]:
+    """Return the folder that ``--config-dir`` names, in a list; empty without the option."""
+    return [typed.config_dir] if typed.config_dir else []
+
+
+def exit_with(message: str) -> NoReturn:
+    """Print an error message and end the process."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
+def _typed(config_name: str) -> Namespace:
+    """Return the parsed command line, as typed."""
+    parser = get_args_parser()
+    parser.error = exit_with  # type: ignore[method-assign]  # argparse prints the usage as well
+    typed = parser.parse_args(sys.argv[1:])
+    if typed.experimental_rerun:
+        exit_with(
+            "--experimental-rerun unpickles its file, which may run any code; give the overrides "
+            "of the run instead."
+        )
+    if typed.config_path or typed.config_name not in (None, config_name):
+        option = "--config-path" if typed.config_path else "--config-name"
+        exit_with(
+            f"{config_name}.py reads {config_name}.yaml and no other main file; instead of "
+            f"{option} choose its parts with group=choice or experiment=name, and add folders with "
+            "--config-dir."
+        )
+    if typed.config_dir and not Path(typed.config_dir).is_dir():
+        exit_with(f"There is no folder {typed.config_dir} (--config-dir).")
+    if typed.package and not typed.cfg:
+        exit_with(
+            "--package prints a part of the configuration with --cfg; write --cfg job as well."
+        )
+    return typed
