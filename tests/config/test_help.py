@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -204,8 +205,25 @@ def test_completion() -> None:
         places = {"COMP_LINE": line, "COMP_POINT": str(len(line))}
         found = evaluate("-sc", "query=bash", **places).stdout.split()
         assert expected <= set(found)
-    script = evaluate("-sc", "install=bash").stdout
-    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_completion_in_a_shell() -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    script = """
+eval "$(python evaluate.py --shell-completion install=bash)"
+COMP_WORDS=(python evaluate.py system=streamu) COMP_CWORD=2
+COMP_LINE="${COMP_WORDS[*]}" COMP_POINT=${#COMP_LINE}
+hydra_bash_completion
+echo "${COMPREPLY[@]}"
+"""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [bash, "-c", script], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["system=streamuni"]
 
 
 @pytest.mark.parametrize("arguments", [["evaluate.py", "--help"], ["-m", "zoo", "keys"]])

@@ -53,11 +53,13 @@ def blocks(page: Path, language: str) -> list[str]:
 def commands() -> Iterator[tuple[str, str, str]]:
     """(page, entry point, rest of the line) of every command on every page.
 
-    Longer lines may end in a backslash.
+    Longer lines may end in a backslash. Completion has a test in tests/config/test_help.py.
     """
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        yield from ((page.name, name, rest) for name, rest in COMMAND.findall(text))
+        for name, rest in COMMAND.findall(text):
+            if "--shell-completion" not in rest:
+                yield page.name, name, rest
 
 
 def overrides(rest: str) -> list[str]:

@@ -111,6 +111,7 @@ def test_a_speaking_system_writes_its_speech(start: Start, tmp_path: Path) -> No
         (("a folder", "policy=alignatt"), "which backbone InfiniSST does not expose"),
         (("a folder", "system=replay"), "A recorded log has nothing to translate"),
         (("a folder", "speed=0"), "speed must be"),
+        (("a folder", "latency=2", "system.latency_multiplier=3"), "both set the latency of"),
         (("a folder", "latency=0"), "Knob m must be"),
         (("a folder", "latency=abc"), "Knob m must be a whole number of at least 1, not 'abc'"),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.config.kinds import fits, kind_of
+from zoo.config.knob import typed_latency
 from zoo.config.writing import override_key
 from zoo.errors import ZooError
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
@@ -132,19 +133,15 @@ def keep_typed_latency(cfg: Config, typed: Sequence[str]) -> None:
     Raises:
         ZooError: other values of the knob are configured beside it.
     """
-    knob = cfg.system.get("knob")
-    if knob is None:
+    if (found := typed_latency(cfg, typed)) is None:
         return
-    part = knob.attribute.partition(".")[0]
-    key = knob.attribute if part in PARTS else f"system.{knob.attribute}"
-    keys = {override_key(item): item for item in typed}
-    if key not in keys:
-        return
+    override, key = found
+    keys = set(map(override_key, typed))
     for rival in (VALUES, "system.knob.values"):
         values = reduce(getitem, rival.split("."), cfg)
         if rival in keys or (rival == VALUES and values is not None):
             raise ZooError(
-                f"{keys[key]} sets the latency of system {cfg.system.name!r}, and "
+                f"{override} sets the latency of system {cfg.system.name!r}, and "
                 f"{rival}={values} lists other values for it; leave one of them out."
             )
-    knob["values"] = [reduce(getitem, key.split("."), cfg)]
+    cfg.system.knob["values"] = [reduce(getitem, key.split("."), cfg)]

@@ -19,6 +19,7 @@ from zoo.config import (
     run_folder,
 )
 from zoo.config.commands import job_command
+from zoo.config.knob import typed_latency
 from zoo.disk.files import relative_path
 from zoo.errors import INTERRUPTED, TERMINATED, ZooError
 from zoo.machine.cores import check_machine
@@ -91,6 +92,11 @@ def streaming_system(cfg: Config) -> StreamingSystem:
     if not isinstance(system, StreamingSystem):
         raise ZooError("A recorded log has nothing to translate; choose another system.")
     if cfg.latency is not None:
+        if found := typed_latency(cfg, overrides()):
+            raise ZooError(
+                f"{found[0]} and latency={cfg.latency} both set the latency of system "
+                f"{system.name!r}; leave one of them out."
+            )
         system.turn_knob(cfg.latency)
     return system
 
