@@ -29,7 +29,6 @@ from zoo.backbones.common.pretrained.loading import (
     pad_batch,
 )
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.text.vocabulary import control_tokens, token_ids
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
@@ -68,9 +67,7 @@ class Canary(EncoderDecoder):
         punctuation: bool = True,
         alignment: AlignmentConfig = AlignmentConfig(layer=3, normalisation="z_score"),  # noqa: B008 (frozen)
         search: SearchConfig = SearchConfig(beams=5),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        max_tokens: int = 200,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -79,18 +76,9 @@ class Canary(EncoderDecoder):
             punctuation: Whether the prompt asks for punctuation and capital letters.
             alignment: Settings of the alignment of target tokens with encoder frames.
             search: Settings of greedy or beam search.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            max_tokens: Largest number of new token ids per answer, the end included.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, search=search, **options)
         self.name = name
         self.punctuation = punctuation
         self._prompts: dict[tuple[str, str], list[int]] = {}

@@ -5,7 +5,7 @@ The weights are read from the Hugging Face hub or from a folder.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 from transformers import (
@@ -28,7 +28,6 @@ from zoo.backbones.common.pretrained.loading import (
     run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Task
@@ -55,9 +54,7 @@ class SpeechToText(EncoderDecoder):
         name: str,
         alignment: AlignmentConfig = AlignmentConfig(layer=3, ignore_last=1),  # noqa: B008 (frozen)
         search: SearchConfig = SearchConfig(beams=5),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        max_tokens: int = 200,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -65,18 +62,9 @@ class SpeechToText(EncoderDecoder):
             name: Hub id (facebook/s2t-small-mustc-en-de-st) or folder of the model.
             alignment: Settings of the alignment of target tokens with encoder frames.
             search: Settings of greedy or beam search.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            max_tokens: Largest number of new token ids per answer, the end included.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, search=search, **options)
         self.name = name
 
     def build(self) -> None:

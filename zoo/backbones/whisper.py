@@ -32,8 +32,6 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     run_layers,
 )
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
@@ -92,12 +90,9 @@ class Whisper(EncoderDecoder):
         name: str,
         pad_to_30_seconds: bool = True,
         alignment: AlignmentConfig = ALIGNMENT,
-        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        max_tokens: int = 200,
         prompt_tokens: int = 0,
         no_speech: float = 0.6,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -110,10 +105,6 @@ class Whisper(EncoderDecoder):
                 selects the alignment heads that the model's generation_config.json lists. If the
                 file lists no alignment heads, heads=null selects all heads of the upper half of the
                 decoder's layers, as in OpenAI's code.
-            search: Settings of greedy or beam search.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            max_tokens: Largest number of new token ids per answer, the end included.
             prompt_tokens: Largest number of the newest dropped target tokens that precede the
                 opening as a prompt, after ``<|startofprev|>`` (the condition on previous text of
                 the paper's section 4.5; SimulStreaming's context). 0: no prompt. Half of the
@@ -122,18 +113,12 @@ class Whisper(EncoderDecoder):
                 token is above this threshold (0.6 in the paper's section 4.5, which also requires a
                 low probability of the text; SimulStreaming has the probability alone, off by
                 default). 1: never.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
 
         Raises:
             ZooError: If a number is out of range or ``dtype`` is unknown.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, **options)
         check_numbers("Whisper", least=0, most=223, prompt_tokens=prompt_tokens)
         check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
         self.name = name

@@ -5,7 +5,7 @@ A converted checkpoint is read from a folder (``zoo/backbones/fbk_conformer/conv
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 from transformers import Speech2TextTokenizer
@@ -17,7 +17,6 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.common.pretrained.weights import load_weights, without_initial_values
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.fbk_conformer.network import END, PADDING, random_network, read_config
 from zoo.streaming.session import Session
 from zoo.types import Task
@@ -42,9 +41,7 @@ class FBKConformer(EncoderDecoder):
         name: str,
         alignment: AlignmentConfig = AlignmentConfig(layer=3, ignore_last=1),  # noqa: B008 (frozen)
         search: SearchConfig = SearchConfig(beams=5),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        max_tokens: int = 200,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -52,18 +49,9 @@ class FBKConformer(EncoderDecoder):
             name: Folder of the converted model.
             alignment: Settings of the alignment of target tokens with encoder frames.
             search: Settings of greedy or beam search.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            max_tokens: Largest number of new token ids per answer, the end included.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, search=search, **options)
         self.name = name
 
     def build(self) -> None:

@@ -26,7 +26,6 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
 )
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.seamless_m4t.conformer import speed_up
 from zoo.backbones.seamless_m4t.encoder import (
     FRAME_SAMPLES,
@@ -134,9 +133,8 @@ class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
         name: str,
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
-        capture: Capture = "off",
         max_tokens: int = MAX_TOKENS,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -145,18 +143,10 @@ class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
                 folder of the model.
             alignment: Which cross-attention aligns target tokens with encoder frames.
             search: Settings of greedy or beam search.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             max_tokens: Largest number of new token ids per answer, the end included.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, **options)
         self.name = name
 
     def build(self) -> None:

@@ -18,7 +18,6 @@ from zoo.backbones.common.encoder_decoder.branches import Branch
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import token_losses
 from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
@@ -84,9 +83,8 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
         unit_search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
-        capture: Capture = "off",
         max_tokens: int = MAX_TOKENS,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -105,23 +103,14 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             search: Settings of greedy or beam search over text.
             unit_search: Settings of greedy or beam search over units, whose ids are not text:
                 ``suppress`` must be empty.
-            capture: ``auto`` replays decoding steps of text and units as CUDA graphs on a GPU;
-                ``static`` computes steps of the same fixed shapes without graphs, on any device;
-                ``off`` does neither.
             max_tokens: Largest number of new token ids per answer, the end included.
-            dtype: Data type of weights and activations, such as float32 or bfloat16.
+            options: Other arguments of ``EncoderDecoder``.
 
         Raises:
             ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing, or
                 ``unit_search`` suppresses texts.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, **options)
         if name is None and (config is None or tokenizer is None):
             raise ZooError(
                 "SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer."

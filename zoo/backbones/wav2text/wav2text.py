@@ -14,14 +14,11 @@ from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
 from zoo.backbones.base import TokenizerCorpus
-from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import (
     at_least_float32,
     gradients_if_trained,
@@ -99,11 +96,7 @@ class Wav2Text(EncoderDecoder):
         tokenizer: str | None = None,
         checkpoint: str | None = None,
         encoder_weights: str | None = None,
-        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
-        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        max_tokens: int = 200,
-        dtype: str = "float32",
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -116,24 +109,13 @@ class Wav2Text(EncoderDecoder):
             checkpoint: Folder with trained weights. None initialises the network randomly.
             encoder_weights: Initial weights of the encoder, used only if ``checkpoint`` is None.
                 ``load_encoder`` documents the accepted names.
-            search: Beam search options of an answer.
-            alignment: Cross-attention that aligns target tokens with memory frames.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            max_tokens: Maximum number of new token ids in an answer, end id included.
-            dtype: Data type of weights and activations.
+            options: Other arguments of ``EncoderDecoder``.
 
         Raises:
             ZooError: Neither tokenizer nor checkpoint is given, ``block_chunks`` or ``max_tokens``
                 is below 1, or the decoder fields or the data type are unknown.
         """
-        super().__init__(
-            alignment=alignment,
-            search=search,
-            capture=capture,
-            max_tokens=max_tokens,
-            dtype=dtype,
-        )
+        super().__init__(**options)
         if tokenizer is None and checkpoint is None:
             raise ZooError(
                 "Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint."
