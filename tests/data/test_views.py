@@ -8,7 +8,7 @@ import pytest
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import emission_times
-from zoo.data.views import sentences, usable_parts
+from zoo.data.views import sentences, talks_to_stream, usable_parts
 from zoo.talks import Segment, Talk, Target, Word
 
 
@@ -46,6 +46,18 @@ def test_each_segment_becomes_a_talk() -> None:
     assert (two.name, two.offset, two.duration) == ("t-0001", 12.0, 0.7)
     assert two.segments[0].words == (Word("Stop.", 0.1, 0.7),)
     assert two.labels == {"phonemes": (Word("s", 0.1, 0.3),)}
+
+
+def test_segments_with_an_empty_translation_are_not_streamed_alone() -> None:
+    texts = {"de": Target("Gut."), "es": Target(" ")}
+    segments = (
+        Segment(0.0, 1.0, "Good.", (), {"de": Target("Gut.")}),
+        Segment(1.0, 1.0, "Good.", (), texts),
+        Segment(2.0, 1.0, "Good."),
+    )
+    talk = Talk("t", Path("t.wav"), 3.0, "en", segments)
+    assert [one.name for one in talks_to_stream([talk], "segments")] == ["t-0000", "t-0002"]
+    assert talks_to_stream([talk], "talks") == [talk]
 
 
 def spoken(offset: float) -> Segment:

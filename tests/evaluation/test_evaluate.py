@@ -153,6 +153,21 @@ def test_segments_one_by_one(evaluate: Evaluate, mustc: list[str], here: Path) -
     assert ceiling["kind"] == "ceiling"
 
 
+def test_a_line_without_a_translation_is_scored_with_its_talk_only(
+    evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path
+) -> None:
+    texts = corpus / "en-de/data/tst-COMMON/txt/tst-COMMON.de"
+    lines = texts.read_text().splitlines()
+    texts.write_text("\n".join(["", *lines[1:]]) + "\n")
+    done = evaluate(*mustc, "evaluation.knob_values=[2]", "hydra.run.dir=run")
+    assert done.code == 0, done.err
+    assert "leave out 1 of 4 segments, whose translation is empty." in done.out
+    logs = [here / "run" / row["instances"] for row in results(here / "run")]
+    assert [len(list(read_log(log, language=GERMAN))) for log in logs] == [2, 3]
+    done = evaluate(*mustc, "evaluation.knob_values=[2]", "evaluation.view=segments")
+    assert done.code == 0, done.err
+
+
 def test_systems_side_by_side(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
     """``compare``: each entry is this configuration plus its overrides, named after its key."""
     entries = (

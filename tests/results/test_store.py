@@ -49,6 +49,15 @@ def test_streams_of_all_ranks_are_restored(tmp_path: Path) -> None:
         torch.testing.assert_close(restored.samples, written.samples, rtol=0, atol=0)
 
 
+def test_a_network_may_have_written_any_number_of_units(tmp_path: Path) -> None:
+    words = tuple("es" for _ in range(500))
+    stream = replace(
+        INSTANCE, units=words, delays=(0.1,) * 500, elapsed=(), chunk_indices=(0,) * 500
+    )
+    StreamStore(tmp_path).append(stream)
+    assert StreamStore(tmp_path).read() == {stream.index: stream}
+
+
 def test_a_folder_without_logs_has_no_streams(tmp_path: Path) -> None:
     assert StreamStore(tmp_path / "nowhere").read() == {}
 

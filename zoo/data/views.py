@@ -11,8 +11,19 @@ View = Literal["talks", "segments"]
 
 
 def talks_to_stream(talks: Sequence[Talk], view: View) -> list[Talk]:
-    """Return whole recordings (``talks``), or one talk per reference segment (``segments``)."""
-    return list(talks) if view == "talks" else sentences(talks)
+    """Return whole recordings (``talks``), or one talk per reference segment (``segments``).
+
+    A segment whose translation is empty, as a few of MuST-C, is no talk: it cannot be scored.
+    """
+    if view == "talks":
+        return list(talks)
+    return [sentence for sentence in sentences(talks) if not has_empty_translation(sentence)]
+
+
+def has_empty_translation(talk: Talk) -> bool:
+    """Return whether a segment of a talk has a translation without text, in any language."""
+    targets = (target for segment in talk.segments for target in segment.targets.values())
+    return any(not target.text.strip() for target in targets)
 
 
 def sentences(talks: Iterable[Talk]) -> list[Talk]:

@@ -17,7 +17,7 @@ from zoo.config import (
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
-from zoo.data.views import talks_to_stream
+from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
@@ -169,10 +169,12 @@ def prepare(
             "evaluation.significance compares scores with references; the talks have none."
         )
     streamed_talks = talks_to_stream(talks, settings.view)
+    left_out = settings.view == "segments" and any(map(has_empty_translation, talks))
     for recording in choices:
         if isinstance(recording, InstanceSource):
             # raises ZooError if the talks and the recorded streams do not match
-            match_streams(recording, streamed_talks, all_streams=settings.talks is None)
+            all_streams = settings.talks is None and not left_out
+            match_streams(recording, streamed_talks, all_streams=all_streams)
 
     check_lengths(systems, streamed_talks, settings)
     last = list(choices)[-1]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from zoo.data.views import sentences, talks_to_stream
+from zoo.data.views import talks_to_stream
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.score import ScoredRun
@@ -68,9 +68,16 @@ class Evaluator:
     ) -> None:
         self.corpus = corpus
         self.settings = settings
+        self._recordings = talks
         self.talks = talks_to_stream(talks, settings.view)
         self.models = models
         self.notes: list[str] = [] if has_references(talks) else [NO_REFERENCES]
+        segments = sum(len(talk.segments) for talk in talks)
+        if left_out := segments - len(talks_to_stream(talks, "segments")):
+            self.notes.append(
+                f"Rows of single segments leave out {left_out} of {segments} segments, whose "
+                "translation is empty."
+            )
         scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
         self.scored = ScoredRun(folder, talks=self.talks, scorer=scorer)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
@@ -154,7 +161,7 @@ class Evaluator:
             yield self._row(system.name, knob, *languages), self.talks
 
         if upper_bound and self.settings.upper_bound and has_references(self.talks):
-            segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
+            segments = talks_to_stream(self._recordings, "segments")
             problem = system.audio_problem(segments, whole=True)
             if problem:
                 self.notes.append(f"The row {system.name} offline is skipped: {problem}")

@@ -1,0 +1,201 @@
+"""Corpora of a few minutes in published layouts, with the irregularities of the real ones.
+
+Their talks are made of minitalks: sounds and speakers' names in the texts, dashes between words, an
+empty line, a segment of more than 36 s, segments that overlap, speech without a segment, and a text
+that no aligner can align.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from tests.data.readers.forms import samples, write
+from zoo.config import build, compose
+from zoo.talks import Segment, Talk
+from zoo.types import Seconds
+
+RATE = 16_000
+OWN = ("de", "es", "zh")  # minitalks has these translations; the others are stand-ins
+LANGUAGES = (*OWN, "fr", "it", "nl", "pt", "ro", "ru")
+SPLITS = {"train": "train", "dev": "dev", "tst-COMMON": "tst"}  # of MuST-C: that of minitalks
+LONG = 36.0  # seconds of the longest segment
+MINUTES = (8, 12)  # of the long talks of the test set
+Texts = dict[str, str]  # by language
+
+
+@dataclass(frozen=True)
+class Line:
+    """A segment as a corpus lists it."""
+
+    offset: Seconds
+    duration: Seconds
+    texts: Texts
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A talk as a corpus has it."""
+
+    name: str
+    audio: np.ndarray  # (n,) float32
+    lines: tuple[Line, ...]
+
+
+def mustc(root: Path) -> None:
+    """Write a MuST-C of all language pairs."""
+    for split, own in SPLITS.items():
+        talks = _talks(own, 3 if split == "train" else 2)
+        recordings = [irregular(_recording([talk], f"ted_{split}_{talk.name}")) for talk in talks]
+        if split == "tst-COMMON":
+            recordings = [recordings[0], *(_long(talks, minutes) for minutes in MINUTES)]
+        for code in LANGUAGES:
+            _write_pair(root / f"en-{code}" / "data" / split, split, code, recordings)
+
+
+def realsi(root: Path) -> None:
+    """Write a RealSI from Chinese names of files, English to Chinese."""
+    import json
+
+    for talk in _talks("tst", 2):
+        recording = _recording([talk], f"en2zh-{talk.name}")
+        items = [
+            {
+                "start_time": round(line.offset * 1000),
+                "end_time": round((line.offset + line.duration) * 1000),
+                "src_text": line.texts["en"],
+                "trg_text": line.texts["zh"],
+                "utterance": [],
+            }
+            for line in recording.lines
+        ]
+        length = round(len(recording.audio) / RATE * 1000)
+        content = {"vid": recording.name, "duration": length, "segment": items}
+        write(root / f"{recording.name}.json", [json.dumps(content, ensure_ascii=False)])
+        _save(root / f"{recording.name}.wav", recording.audio)
+
+
+def covost2(root: Path) -> None:
+    """Write a CoVoST 2 of English sentences with German and Chinese translations."""
+    for split, own in (("train", "train"), ("dev", "dev"), ("test", "tst")):
+        sentences = [
+            (f"{talk.name}_{index}", segment, samples(talk))
+            for talk in _talks(own, 1)
+            for index, segment in enumerate(talk.segments[:6])
+        ]
+        for name, segment, audio in sentences:
+            start, end = round(segment.offset * RATE), round(segment.end * RATE)
+            _save(root / "en" / "clips" / f"{name}.wav", audio[start:end])
+        for code, folder in (("de", "de"), ("zh", "zh-CN")):
+            rows = ["path\tsentence\ttranslation\tclient_id"]
+            rows += [
+                f"{name}.mp3\t{segment.source}\t{segment.targets[code].text}\tspeaker"
+                for name, segment, _ in sentences
+            ]
+            write(root / "en" / f"covost_v2.en_{folder}.{split}.tsv", rows)
+
+
+def irregular(recording: Recording) -> Recording:
+    """Return a talk with the irregularities that this module lists."""
+    lines = list(recording.lines)
+    changed = [
+        _prefixed(lines[0], "CA: "),
+        replace(lines[1], duration=lines[2].offset + 0.3 - lines[1].offset),  # overlaps the next
+        _sound(lines[2], lines[3], "(Laughter)"),
+        replace(
+            lines[3],
+            texts={code: text.replace(" ", " – ", 1) for code, text in lines[3].texts.items()},
+        ),
+        replace(lines[4], texts=lines[4].texts | dict.fromkeys(LANGUAGES, "")),
+        # the fifth segment is left out: speech without a text
+        replace(lines[6], texts=lines[6].texts | {"en": "word " * 80 + "早上好"}),
+        _prefixed(lines[7], "(Applause) "),
+    ]
+    rest = _merged(lines[8:])
+    return replace(recording, lines=(*changed[:2], lines[2], *changed[2:], *rest))
+
+
+def _talks(split: str, limit: int) -> Sequence[Talk]:
+    """Return the first talks of a split of minitalks."""
+    talks: Sequence[Talk] = build(compose("evaluate").data).talks(split, limit=limit)
+    return talks
+
+
+def _recording(talks: Sequence[Talk], name: str) -> Recording:
+    """Return talks one after the other as one talk."""
+    audio, lines, offset = [], [], 0.0
+    for talk in talks:
+        audio.append(samples(talk))
+        lines += [
+            Line(offset + segment.offset, segment.duration, _texts(segment))
+            for segment in talk.segments
+        ]
+        offset += len(audio[-1]) / RATE
+    return Recording(name, np.concatenate(audio), tuple(lines))
+
+
+def _long(talks: Sequence[Talk], minutes: int) -> Recording:
+    """Return a talk of at least so many minutes."""
+    length = sum(talk.duration for talk in talks)
+    times = int(minutes * 60 / length) + 1
+    return _recording([*talks] * times, f"ted_{minutes}_minutes")
+
+
+def _texts(segment: Segment) -> Texts:
+    """Return the texts of a segment in all languages."""
+    own = {code: segment.targets[code].text for code in OWN}
+    return {"en": segment.source, **dict.fromkeys(LANGUAGES, own["es"]), **own}
+
+
+def _prefixed(line: Line, prefix: str) -> Line:
+    """Return a line with a prefix before all its texts."""
+    return replace(line, texts={code: f"{prefix}{text}" for code, text in line.texts.items()})
+
+
+def _sound(before: Line, after: Line, text: str) -> Line:
+    """Return a line between two others that describes a sound."""
+    end = before.offset + before.duration
+    return Line(end, after.offset - end, dict.fromkeys(before.texts, text))
+
+
+def _merged(lines: Sequence[Line]) -> list[Line]:
+    """Return lines of which the first is as long as several, at least ``LONG``."""
+    first = lines[0]
+    for count, line in enumerate(lines, start=1):
+        duration = line.offset + line.duration - first.offset
+        if duration >= LONG or count == len(lines):
+            texts = {
+                code: " ".join(one.texts[code] for one in lines[:count]) for code in first.texts
+            }
+            return [Line(first.offset, duration, texts), *lines[count:]]
+    return []
+
+
+def _write_pair(folder: Path, split: str, code: str, recordings: Sequence[Recording]) -> None:
+    """Write a split of a language pair of MuST-C."""
+    lines = [(recording.name, line) for recording in recordings for line in recording.lines]
+    write(
+        folder / "txt" / f"{split}.yaml",
+        [
+            f"- {{duration: {line.duration:.6f}, offset: {line.offset:.6f}, rW: 5, uW: 0, "
+            f"speaker_id: spk.1, wav: {name}.wav}}"
+            for name, line in lines
+        ],
+    )
+    for language in ("en", code):
+        write(folder / "txt" / f"{split}.{language}", [line.texts[language] for _, line in lines])
+    for recording in recordings:
+        path = folder / "wav" / f"{recording.name}.wav"
+        if code == LANGUAGES[0]:
+            _save(path, recording.audio)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(Path("../../../..") / f"en-{LANGUAGES[0]}/data/{split}/wav/{path.name}")
+
+
+def _save(path: Path, audio: np.ndarray) -> None:
+    """Write audio with 16 bits a sample."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, audio, RATE, subtype="PCM_16")

@@ -1,0 +1,161 @@
+"""A cache of the Hugging Face hub with tiny random models under the ids that the pages name.
+
+With ``HF_HUB_CACHE`` set to it and ``HF_HUB_OFFLINE=1``, commands run as the pages give them. Large
+models are in bfloat16 and sharded, as published.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Wav2Vec2Config,
+    Wav2Vec2FeatureExtractor,
+    Wav2Vec2ForCTC,
+)
+
+from tests.fixtures import tiny_checkpoints
+from tests.fixtures.tiny_models import CAUSAL, ENCODER, TEXTS
+from zoo.backbones.cascade.prompt import Template
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.ctc.spelling import character_tokenizer
+
+Make = Callable[[Path], None]
+SEVERAL = 4  # shards of a large model
+
+
+def llama(folder: Path, *, seed: int = 0) -> None:
+    """A Llama 3 with the special tokens of its dialogues."""
+    _text_llm(folder, [*SPECIAL_TOKENS, "<|finetune_right_pad_id|>"], seed)
+
+
+def phi4_mini(folder: Path, *, seed: int = 0) -> None:
+    """A text LLM with the special tokens of Phi-4-mini."""
+    _text_llm(folder, [*SPECIAL_TOKENS, *Template().tokens], seed)
+
+
+def wav2vec2(folder: Path, *, seed: int = 0, letters: str = "abcdefghijklmnopqrstuvwxyz'") -> None:
+    """A wav2vec 2.0 large for CTC of English letters, of the shape of ``ENCODER``."""
+    tokenizer = character_tokenizer(letters)
+    channels = json.loads(ENCODER["conv_channels"])
+    torch.manual_seed(seed)
+    network = Wav2Vec2ForCTC(
+        Wav2Vec2Config(
+            conv_dim=channels,
+            conv_bias=True,
+            feat_extract_norm="layer",
+            do_stable_layer_norm=True,
+            hidden_size=ENCODER["hidden"],
+            num_hidden_layers=ENCODER["layers"],
+            num_attention_heads=ENCODER["heads"],
+            intermediate_size=ENCODER["ff"],
+            num_conv_pos_embeddings=4,
+            num_conv_pos_embedding_groups=2,
+            vocab_size=len(tokenizer),
+            pad_token_id=tokenizer.pad_token_id,
+            initializer_range=0.5,
+        )
+    )
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    Wav2Vec2FeatureExtractor(return_attention_mask=True).save_pretrained(folder)
+
+
+def labse(folder: Path, *, seed: int = 0) -> None:
+    """A BERT whose hidden states align words."""
+    folder.mkdir(parents=True)
+    letters = sorted({letter for text in TEXTS for letter in text.lower() if letter.strip()})
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters)]
+    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    BertTokenizerFast(vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(pieces),
+        hidden_size=16,
+        num_hidden_layers=12,
+        num_attention_heads=2,
+        intermediate_size=24,
+        initializer_range=0.5,
+    )
+    BertModel(config).save_pretrained(folder)
+
+
+# Deep enough for the layers that conf/ names for the published models.
+_phi4 = partial(tiny_checkpoints.phi4_multimodal, depth=17)
+_seamless = tiny_checkpoints.seamless_m4t_speech
+MODELS: dict[str, Make] = {
+    "facebook/hf-seamless-m4t-medium": _seamless,
+    "facebook/hf-seamless-m4t-large": partial(_seamless, seed=25),
+    "facebook/seamless-m4t-v2-large": tiny_checkpoints.seamless_m4t_v2,
+    "facebook/s2t-small-mustc-en-de-st": tiny_checkpoints.speech_to_text,
+    "facebook/wav2vec2-base-960h": wav2vec2,
+    "facebook/wav2vec2-large-960h-lv60-self": partial(wav2vec2, seed=1),
+    "openai/whisper-large-v3": tiny_checkpoints.whisper,
+    "openai/whisper-small": partial(tiny_checkpoints.whisper, seed=1),
+    "nvidia/canary-1b-v2": tiny_checkpoints.canary,
+    "sentence-transformers/LaBSE": labse,
+}
+LARGE: dict[str, Make] = {  # bfloat16 and sharded
+    "ICTNLP/StreamUni-Phi4": partial(_phi4, seed=1),
+    "microsoft/Phi-4-multimodal-instruct": _phi4,
+    "microsoft/Phi-4-mini-instruct": phi4_mini,
+    "meta-llama/Llama-3.1-8B-Instruct": llama,
+    "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),
+    "Qwen/Qwen2.5-Omni-7B": partial(tiny_checkpoints.qwen2_5_omni, depth=15),
+}
+
+
+def write_hub(cache: Path) -> None:
+    """Write all models in the layout of the hub's cache.
+
+    Args:
+        cache: folder that ``HF_HUB_CACHE`` will name.
+    """
+    for name, make in (MODELS | LARGE).items():
+        revision = hashlib.sha1(name.encode()).hexdigest()
+        model = cache / f"models--{name.replace('/', '--')}"
+        folder = model / "snapshots" / revision
+        make(folder)
+        if name in LARGE:
+            shard(folder)
+        (model / "refs").mkdir()
+        (model / "refs" / "main").write_text(revision)
+
+
+def shard(folder: Path) -> None:
+    """Divide the weights of a model into files of bfloat16 tensors, as large models have them."""
+    whole = folder / "model.safetensors"
+    tensors = {name: tensor.bfloat16() for name, tensor in load_file(whole).items()}
+    whole.unlink()
+    files: dict[str, str] = {}
+    for index in range(SEVERAL):
+        file = f"model-{index + 1:05d}-of-{SEVERAL:05d}.safetensors"
+        own = {name: tensors[name] for name in sorted(tensors)[index::SEVERAL]}
+        save_file(own, folder / file, metadata={"format": "pt"})
+        files |= dict.fromkeys(own, file)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    description = {"metadata": {"total_size": size}, "weight_map": dict(sorted(files.items()))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(description, indent=2))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}, indent=2))
+
+
+def _text_llm(folder: Path, special: list[str], seed: int) -> None:
+    """Write a tiny text LLM whose tokenizer has some special tokens."""
+    tokenizer = train_tokenizer(
+        TEXTS, vocabulary_size=320, special_tokens=list(dict.fromkeys(special))
+    )
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(seed)
+    shape = {**CAUSAL, "tie_word_embeddings": False, "vocab_size": len(tokenizer)}
+    config = LlamaConfig(**shape, bos_token_id=tokenizer.bos_token_id, pad_token_id=None)
+    LlamaForCausalLM(config).save_pretrained(folder)
