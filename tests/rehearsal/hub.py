@@ -30,12 +30,13 @@ from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.ctc.spelling import character_tokenizer
 
 Make = Callable[[Path], None]
+RESERVED = [f"<|reserved_special_token_{number}|>" for number in range(16)]  # of Llama 3
 SEVERAL = 4  # shards of a large model
 
 
 def llama(folder: Path, *, seed: int = 0) -> None:
     """A Llama 3 with the special tokens of its dialogues."""
-    _text_llm(folder, [*SPECIAL_TOKENS, "<|finetune_right_pad_id|>"], seed)
+    _text_llm(folder, [*SPECIAL_TOKENS, *RESERVED], seed)
 
 
 def phi4_mini(folder: Path, *, seed: int = 0) -> None:

@@ -36,18 +36,16 @@ class Speaker(Scripted):
     def __init__(self, *, predicting: bool = False) -> None:
         super().__init__()
         self.back = int(predicting)
-        self.asked: list[tuple[int, int | None, bool]] = []
+        self.asked: list[tuple[int, bool]] = []
 
     def load(self) -> None:
         """Nothing to read."""
 
-    def check_speech(self, language: Language, *, layer: int | None) -> None:
+    def check_speech(self, language: Language) -> None:
         """Any."""
 
-    def generate_units(
-        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
-    ) -> list[Units]:
-        self.asked.append((len(requests), layer, close))
+    def generate_units(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Units]:
+        self.asked.append((len(requests), close))
         return [self.units_of(request, close) for request in requests]
 
     def units_of(self, request: SpeechRequest, close: bool) -> Units:
@@ -166,9 +164,9 @@ def test_texts_are_closed_as_asked_and_answered_in_order(
 ) -> None:
     backbone = Speaker()
     requests = [request([5], [4]), request([5], [7], ended=True), request([], [6])]
-    waves = voiced(backbone, close=close, layer=2).synthesize(requests)
+    waves = voiced(backbone, close=close).synthesize(requests)
     assert [wave.tolist() for wave in waves] == [spoken([4]), spoken([7]), spoken([6])]
-    assert backbone.asked == [(streams, 2, closed) for streams, closed in asked]
+    assert backbone.asked == asked
 
 
 def test_both_ends_of_a_write_can_be_faded() -> None:

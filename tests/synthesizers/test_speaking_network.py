@@ -35,6 +35,7 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
         max_units=20,
         search=SearchConfig(),
         alignment=AlignmentConfig(layer=1),
+        unit_layer=0,
     )
     system = new_system(
         backbone,
@@ -62,7 +63,7 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
     "options",
     [
         {},
-        {"close": "at_end", "assignment": "monotone", "layer": 0},
+        {"close": "at_end", "assignment": "monotone"},
         {"context": "none", "close": "never"},
     ],
 )

@@ -410,20 +410,16 @@ class Speaking(Protocol):
 
     unit_samples: Samples
 
-    def check_speech(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError if the vocoder lacks the language or the unit decoder lacks the layer."""
+    def check_speech(self, language: Language) -> None:
+        """Raise ZooError if the vocoder lacks the language."""
 
-    def generate_units(
-        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
-    ) -> list[Units]:
+    def generate_units(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Units]:
         """Generate the units of each stream's kept and new text.
 
         The text-to-unit decoder attends to ``hypothesis.decoder_states``.
 
         Args:
             requests: One speech request per stream.
-            layer: Index of the text-to-unit decoder layer whose cross-attention, averaged over
-                heads, is returned. None returns the mean over all layers.
             close: Whether the decoder state of the end-of-text token is appended, as in offline
                 generation.
         """

@@ -39,8 +39,6 @@ class SimulU(Synthesizer):
     not the other options. docs/simulu.md has measurements of each option.
 
     Args:
-        layer: layer of the text-to-unit decoder whose cross-attention is used; None: the mean of
-            all layers.
         offset: position of a token: 0 is the decoder state of the token itself, -1 the state that
             predicts the token.
         normalisation: conversion of attention weights to scores; see ``unit_token_scores``.
@@ -60,7 +58,6 @@ class SimulU(Synthesizer):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.SPEECH})
 
-    layer: int | None = None
     offset: int = 0
     normalisation: Normalisation = "none"
     assignment: Assignment = "argmax"
@@ -99,13 +96,13 @@ class SimulU(Synthesizer):
         self._decoder = backbone
 
     def open(self, session: Session) -> None:
-        """Check target language and layer; the synthesizer keeps no state.
+        """Check the target language; the synthesizer keeps no state.
 
         Raises:
-            ZooError: the backbone does not speak the target language or lacks the layer.
+            ZooError: the backbone does not speak the target language.
         """
         assert self._decoder is not None, "call load first"
-        self._decoder.check_speech(session.target_language, layer=self.layer)
+        self._decoder.check_speech(session.target_language)
 
     def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
         """Generate units of all kept text and return the samples of the new tokens' units.
@@ -148,7 +145,7 @@ class SimulU(Synthesizer):
             ]
             if indices:
                 batch = [requests[index] for index in indices]
-                generated = decoder.generate_units(batch, layer=self.layer, close=close)
+                generated = decoder.generate_units(batch, close=close)
                 units |= zip(indices, generated, strict=True)
         return [units[index] for index in range(len(requests))]
 

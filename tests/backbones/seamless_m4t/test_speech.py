@@ -37,7 +37,7 @@ def request_for(
 
 @torch.inference_mode()
 def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
-    backbone = load(max_tokens=30)
+    backbone = load(max_tokens=30, unit_layer=1)
     network = SeamlessM4TForSpeechToSpeech.from_pretrained(folder, dtype=torch.float64).eval()
     extractor = SeamlessM4TFeatureExtractor.from_pretrained(folder)
     assert isinstance(backbone, Speaking)
@@ -61,7 +61,7 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
         text = [backbone.languages.start, 227, *hypothesis.token_ids.tolist()]
         close = not hypothesis.truncated
         assert [*text, *([backbone.end] if close else [])] == expected.sequences[0].tolist()
-        [units] = backbone.generate_units([request_for(session, hypothesis)], layer=1, close=close)
+        [units] = backbone.generate_units([request_for(session, hypothesis)], close=close)
         expected_units = expected.unit_sequences[0, 2:] - 4
         assert units.ids.tolist() == [unit for unit in expected_units.tolist() if unit != -2][:40]
         assert units.truncated == (expected_units[-1] != -2)
@@ -88,7 +88,7 @@ def test_beams_over_units_equal_generate(folder: Path, load: Load) -> None:
         [hypothesis] = looked(backbone, session)
         request = request_for(session, hypothesis)
         [states] = backbone.fed([request], close=False)
-        [units] = backbone.generate_units([request], layer=1, close=False)
+        [units] = backbone.generate_units([request], close=False)
         expected = network.t2u_model.generate(
             inputs_embeds=states[None],
             decoder_input_ids=torch.tensor([prompt]),
@@ -99,7 +99,7 @@ def test_beams_over_units_equal_generate(folder: Path, load: Load) -> None:
         assert units.ids.tolist() == [int(unit) - 4 for unit in expected[0, 2:42] if unit > 3]
         assert units.attention.shape == (len(units.ids), len(states))
 
-        [other] = greedy.generate_units([request], layer=1, close=False)
+        [other] = greedy.generate_units([request], close=False)
         differs.append(units.ids.tolist() != other.ids.tolist())
     assert any(differs)
 
@@ -164,9 +164,9 @@ def test_speaking_runs_neither_encoder_nor_text_again(
     for layer in backbone.encoder.encoder.layers:
         layer.register_forward_pre_hook(lambda *_: calls.append(1))
     backbone.decoder.register_forward_pre_hook(lambda _, args: fed.append(tuple(args[0].shape)))
-    backbone.generate_units(requests, layer=None, close=False)
+    backbone.generate_units(requests, close=False)
     assert (calls, fed) == ([], [])
-    backbone.generate_units(requests, layer=None, close=True)
+    backbone.generate_units(requests, close=True)
     assert (calls, fed) == ([], [(3, 1)])
 
 
@@ -187,7 +187,7 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
     requests = [
         request_for(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))
     ]
-    together = backbone.generate_units(requests, layer=0, close=close)
+    together = backbone.generate_units(requests, close=close)
     for request, units in zip(requests, together, strict=True):
         session = opened(backbone, seed=0)
         session.audio, session.target_language, session.prefix_ids = (
@@ -197,7 +197,7 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
         )
         [hypothesis] = looked(backbone, session)
         [alone] = backbone.generate_units(
-            [request_for(session, hypothesis, request.tokens)], layer=0, close=close
+            [request_for(session, hypothesis, request.tokens)], close=close
         )
         assert units.ids.tolist() == alone.ids.tolist()
         assert units.truncated == alone.truncated
@@ -210,17 +210,20 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
     assert len({tuple(units.ids.tolist()) for units in together}) == 3
 
 
+def test_a_layer_that_the_unit_decoder_lacks_is_refused(load: Load) -> None:
+    with pytest.raises(ZooError, match="the layers 0 to 1, not 2"):
+        load(unit_layer=2).check_speech(language("ro"))
+
+
 def test_a_language_that_is_written_but_not_spoken_is_refused(backbone: SeamlessM4TSpeech) -> None:
     russian = r"does not speak Russian; choose one of: de, en, es, fr, it, nl, pt, ro, zh\."
-    backbone.check_speech(language("ro"), layer=1)
+    backbone.check_speech(language("ro"))
     with pytest.raises(ZooError, match=russian):
-        backbone.check_speech(language("ru"), layer=None)
-    with pytest.raises(ZooError, match="the layers 0 to 1, not 2"):
-        backbone.check_speech(language("ro"), layer=2)
+        backbone.check_speech(language("ru"))
     session = opened(backbone, target="ru")
     [hypothesis] = looked(backbone, session)
     with pytest.raises(ZooError, match=russian):
-        backbone.generate_units([request_for(session, hypothesis)], layer=None, close=False)
+        backbone.generate_units([request_for(session, hypothesis)], close=False)
     with pytest.raises(ZooError, match=russian):
         backbone.vocode([UNIT_ONE], language("ru"))
 

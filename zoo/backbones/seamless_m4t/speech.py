@@ -80,6 +80,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         reader: bool = False,
         voice: int = 0,
         max_units: int = 1024,
+        unit_layer: int | None = None,
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
         unit_search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
@@ -99,6 +100,8 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             reader: Whether the text encoder is loaded, too.
             voice: Index of the voice in the vocoder.
             max_units: Largest number of units generated for a text.
+            unit_layer: Layer of the text-to-unit decoder, from 0, whose cross-attention aligns
+                units with text. None: the mean of all layers.
             alignment: Which cross-attention aligns target tokens with encoder frames.
             search: Settings of greedy or beam search over text.
             unit_search: Settings of greedy or beam search over units, whose ids are not text:
@@ -127,6 +130,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         self.with_reader = reader
         self.voice = voice
         self.max_units = max_units
+        self.unit_layer = unit_layer
 
     @property
     def title(self) -> str:
@@ -310,14 +314,9 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             units = self.speaker.vocoder.config.unit_hifi_gan_vocab_size
             self.codebook = Codebook.fit(waves, units=units)
 
-    def check_speech(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError if the model does not speak ``language`` or has no layer ``layer``.
-
-        Args:
-            language: Language of the speech.
-            layer: Index of a layer of the text-to-unit decoder; None stands for all layers.
-        """
-        self.speaker.check(language, layer=layer)
+    def check_speech(self, language: Language) -> None:
+        """Raise ZooError if the model does not speak ``language`` or has no ``unit_layer``."""
+        self.speaker.check(language, layer=self.unit_layer)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Drop the decoder cache of the last hypothesis, which ``_ends`` would continue."""
@@ -325,22 +324,18 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         session.backbone_state.branch = None
 
     @torch.inference_mode()
-    def generate_units(
-        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
-    ) -> list[Units]:
+    def generate_units(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Units]:
         """Generate the units of each stream's kept and newly written text.
 
         Args:
             requests: One request per stream, with the number of tokens to write.
-            layer: Index of the text-to-unit decoder layer whose cross-attention is returned; None
-                returns the mean over all layers.
             close: Whether the text ends after the written tokens.
 
         Returns:
             Units of each stream, with cross-attention to the text.
         """
         languages = [request.session.target_language for request in requests]
-        return self.speaker.units(self.fed(requests, close=close), languages, layer=layer)
+        return self.speaker.units(self.fed(requests, close=close), languages, layer=self.unit_layer)
 
     def fed(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
         """Return the input of the text-to-unit model for each stream.

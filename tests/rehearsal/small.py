@@ -1,0 +1,78 @@
+"""Arguments that make a command small enough for two cores, and nothing else."""
+
+from collections.abc import Sequence
+
+from tests.fixtures.tiny_models import ENCODER
+from tests.rehearsal.commands import Command, given
+from zoo.config import compose, plain
+from zoo.config.keys import as_override
+from zoo.errors import ZooError
+
+STEPS = 2  # of each stage of a training
+TOKENS = 12  # of an answer; a random model seldom ends one
+LIMITED = ("phi4", "qwen", "seamless", "whisper", "canary", "speech_to_text", "fbk", "cascade")
+
+
+def reduced(command: Command, words: Sequence[str]) -> list[str]:
+    """Return the words of a command with the arguments that make it small.
+
+    Args:
+        command: command.
+        words: its words, with placeholders filled.
+    """
+    words = [word.replace("trainer.devices=8", "trainer.devices=2") for word in words]
+    if command.kind == "evaluate" and given(words, "resume") is None:
+        return [*words, *_evaluation(words)]
+    if command.kind == "train":
+        return [*words, *_training(words)]
+    if command.kind == "zoo.prepare":
+        return [*words, "logger=csv"]
+    return words
+
+
+def _evaluation(words: Sequence[str]) -> list[str]:
+    """Return arguments of a small evaluation: one talk, one value of each latency knob."""
+    added = ["evaluation.talks=1", "logger=csv", "evaluation.oracle_k=[5]"]
+    overrides = _overrides(words)
+    entries = plain(compose("evaluate", overrides), resolve=False)["compare"]
+    if entries is None:
+        if given(words, "evaluation.knob_values") is None:
+            added += _first_knob_value([], overrides)
+        return added
+    small = {
+        name: [*entry, *_first_knob_value(entry, overrides)] for name, entry in entries.items()
+    }
+    return [*added, f"compare={as_override(small)}"]
+
+
+def _first_knob_value(entry: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Return the override that leaves the knob of a system its first value."""
+    try:
+        knob = compose("evaluate", [*overrides, *entry]).system.get("knob")
+    except ZooError:
+        return []  # the command reports it
+    if knob is None or not knob["values"]:
+        return ["system.knob.values=[2]"] if knob is not None else []
+    return [f"system.knob.values=[{knob['values'][0]}]"]
+
+
+def _training(words: Sequence[str]) -> list[str]:
+    """Return arguments of a training of a few steps on one development talk."""
+    stages = plain(compose("train", _overrides(words)), resolve=False)["training"]["curriculum"]
+    added = ["logger=csv", "training.dev_talks=1"]
+    for name in stages["stages"]:
+        added += [
+            f"training.curriculum.stages.{name}.steps={STEPS}",
+            f"training.curriculum.stages.{name}.passes=null",
+        ]
+    if given(words, "size") == "llama8b":
+        added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
+    return added
+
+
+def _overrides(words: Sequence[str]) -> list[str]:
+    """Return the overrides among words, with the first value of each swept key."""
+    found = [word for word in words if "=" in word and not word.startswith("-")]
+    if "-m" not in words:
+        return found
+    return [word if "[" in word or "{" in word else word.partition(",")[0] for word in found]
