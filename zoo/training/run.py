@@ -152,7 +152,7 @@ def _trainer(
     last, best = savers(
         folder / CHECKPOINTS,
         save_every_steps=settings.save_every_steps,
-        evaluate_every_steps=settings.evaluate_every_steps,
+        steps=settings.evaluation_steps,
         monitor=evaluation.monitor(system),
         keep=settings.keep_best,
     )

@@ -17,6 +17,7 @@ from zoo.lightning.trainer import (
     on_devices,
     without_messages,
 )
+from zoo.training.curriculum import EvaluationSteps
 from zoo.training.ddp import DDP
 from zoo.training.fsdp2 import FSDP2
 from zoo.training.precision import check_precision
@@ -103,15 +104,33 @@ def batches_per_step(options: Mapping[str, Any]) -> int:
     return count_ranks(options) * int(options.get("accumulate_grad_batches", 1))
 
 
+class BestCheckpoints(ModelCheckpoint):
+    """Keeps the best of the evaluated states; the last step may be one between two intervals.
+
+    Args:
+        steps: Optimizer steps that have an evaluation.
+        options: Arguments of ``ModelCheckpoint``.
+    """
+
+    def __init__(self, steps: EvaluationSteps, **options: Any) -> None:
+        super().__init__(every_n_train_steps=1, **options)
+        self._steps = steps
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *arguments: Any) -> None:
+        """Save the state if its step has an evaluation and it is one of the best."""
+        if trainer.global_step in self._steps:
+            super().on_train_batch_end(trainer, *arguments)
+
+
 def savers(
-    folder: Path, *, save_every_steps: int, evaluate_every_steps: int, monitor: str, keep: int
+    folder: Path, *, save_every_steps: int, steps: EvaluationSteps, monitor: str, keep: int
 ) -> tuple[ModelCheckpoint, ModelCheckpoint]:
     """Create the callbacks that write checkpoints.
 
     Args:
         folder: Folder of the checkpoints.
         save_every_steps: Number of optimizer steps between two checkpoints of the last state.
-        evaluate_every_steps: Number of optimizer steps between two updates of the best checkpoints.
+        steps: Optimizer steps that have an evaluation.
         monitor: Logged name of the score that ranks checkpoints; higher is better.
         keep: Number of best checkpoints to keep.
 
@@ -126,13 +145,13 @@ def savers(
         enable_version_counter=False,
         save_on_train_epoch_end=False,
     )
-    best = ModelCheckpoint(
+    best = BestCheckpoints(
+        steps,
         dirpath=folder,
         filename="best-{step}",
         monitor=monitor,
         mode="max",
         save_top_k=keep,
-        every_n_train_steps=evaluate_every_steps,
         save_on_train_epoch_end=False,
         save_weights_only=True,
         enable_version_counter=False,  # a resumed run overwrites the files of repeated steps
