@@ -42,7 +42,7 @@ MISTAKES = {
     "experiment=nonsense": (
         "Unknown experiment 'nonsense'; choose one of: aligner_minitalks, benchmark,"
     ),
-    "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
+    "nonsense": "Cannot read 'nonsense'; write key=value or group=choice.",
     "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",
     "target_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",
     "source_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",
@@ -133,7 +133,9 @@ MISTAKES = {
     "experiment=infinisst_minitalks": (
         "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no"
     ),
-    "target_language=${nonsense}": "Interpolation key 'nonsense' not found",
+    "target_language=${nonsense}": (
+        "${nonsense} refers to the key 'nonsense', which does not exist."
+    ),
     "~system": "~system removes what is needed; set system to another value.",
     "~backbone": "~backbone removes what is needed; set backbone to another value.",
     "~seed": "~seed removes what is needed; set seed to another value.",
@@ -142,7 +144,7 @@ MISTAKES = {
     "--config-name nonsense": "evaluate.py reads evaluate.yaml and no other main file",
     "--nonsense": "unrecognized arguments: --nonsense",
     "--cfg nonsense": "argument --cfg/-c: invalid choice: 'nonsense'",
-    "--config-dir /nowhere": "Additional config directory '/nowhere' not found",
+    "--config-dir /nowhere": "There is no folder /nowhere (--config-dir).",
     "system._target_=zoo.systems.Infini": "system._target_ is 'zoo.systems.Infini', which cannot",
     "backbone._target_=3": "backbone._target_ is 3, which cannot be imported",
     "data._target_=null": "data._target_ is None, which cannot be imported",

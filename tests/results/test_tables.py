@@ -55,6 +55,20 @@ def test_runs_become_tables(tmp_path: Path) -> None:
     assert list(zoo.read_results(tmp_path).rows["BLEU"]) == [50.0, 60.0]
 
 
+def test_overrides_in_which_the_jobs_of_a_sweep_differ_are_columns(tmp_path: Path) -> None:
+    for job, own in enumerate(("history=punctuation", "history=recent_words")):
+        folder = evaluation(tmp_path / str(job), 50.0 + job)
+        shared = "- system=a\n- evaluation.talks=2\n- logger=csv\n- evaluation.baseline=a\n"
+        odd = "- 'x.y=a: [b'\n" if job else ""
+        (folder / "overrides.yaml").write_text(f"{shared}- {own}\n- policy.frames={4 + job}\n{odd}")
+    rows = zoo.read_results(tmp_path).rows
+    assert list(rows["history"]) == ["punctuation", "recent_words"]
+    assert list(rows["policy.frames"]) == [4, 5]
+    assert rows["x.y"][1] == "a: [b"
+    assert {"evaluation.talks", "logger", "evaluation.baseline"}.isdisjoint(rows.columns)
+    assert rows["system"][0] == "a history=punctuation policy.frames=4"
+
+
 def test_a_training_becomes_a_line_per_step(tmp_path: Path) -> None:
     """A resumed training repeats steps; values of one step come in several calls."""
     lines = ("step,train/loss,dev/BLEU", "1,3.0,", "2,2.5,", "2,2.0,", "2,,10.5", ",,99")

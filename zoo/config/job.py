@@ -6,8 +6,9 @@ A mistake becomes one sentence and exit code 2.
 import os
 import shlex
 import sys
-from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -129,40 +130,24 @@ def entry_point(config_name: str, job: str) -> None:
     escape_unprintable()
     register()
     typed = parse(config_name)
+    folders = config_folders(typed)
     if typed.help:
-        run_script(lambda: print(help_of(config_name, typed.overrides, config_folders(typed))))
-    else:
-        _run(config_name, job, typed)
-
-
-def _run(config_name: str, job: str, typed: Namespace) -> None:
-    """Run a job through Hydra; see ``entry_point``.
-
-    Args:
-        config_name: ``train`` or ``evaluate``.
-        job: module and function of the work.
-        typed: parsed command line.
-    """
+        run_script(lambda: print(help_of(config_name, typed.overrides, folders)))
+        return
     loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
-    folders = config_folders(typed)
+    mistakes = partial(_ending_on_mistakes, config_name, typed.overrides, folders)
     working = False
-
-    def described(error: HydraException | OmegaConfBaseException) -> str:
-        return explained(error, config_name, typed.overrides, folders)
 
     def guarded(cfg: DictConfig) -> float | None:
         nonlocal working
         working = True
         try:
-            _print_job(typed.overrides)
-            _check(cfg, config_name)
-            with ending_with_reader():
-                value: float | None = resolve_name(job)(cfg)
-        except ZooError as error:
-            exit_with(str(error))
-        except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
-            exit_with(described(error))
+            with mistakes():
+                _print_job(typed.overrides)
+                _check(cfg, config_name)
+                with ending_with_reader():
+                    value: float | None = resolve_name(job)(cfg)
         except Exception as error:
             if not (sentence := full_disk(error, run_folder())):
                 raise
@@ -175,15 +160,11 @@ def _run(config_name: str, job: str, typed: Namespace) -> None:
     # processes of a launcher such as submitit belong to this launch: one folder, one group
     name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
     try:
-        with default_environment(name):
+        with default_environment(name), mistakes():
             run = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
             run(guarded)()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except ZooError as error:
-        exit_with(str(error))
-    except (HydraException, OmegaConfBaseException) as error:
-        exit_with(described(error))
     except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
         if working:
             raise
@@ -193,6 +174,27 @@ def _run(config_name: str, job: str, typed: Namespace) -> None:
             raise
         folder = error.filename
         exit_with(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
+
+
+@contextmanager
+def _ending_on_mistakes(
+    config_name: str, typed: Sequence[str], folders: Sequence[str] = ()
+) -> Iterator[None]:
+    """End the process with one sentence on bad input and on a mistake in the configuration.
+
+    OmegaConf finds some mistakes when a value is used, in the middle of the work.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        typed: overrides that the user typed.
+        folders: folders of more YAML files.
+    """
+    try:
+        yield
+    except ZooError as error:
+        exit_with(str(error))
+    except (HydraException, OmegaConfBaseException) as error:
+        exit_with(explained(error, config_name, typed, folders))
 
 
 @ending_with_reader()
@@ -206,15 +208,11 @@ def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> Non
         job: the work.
     """
     escape_unprintable()
-    try:
+    with _ending_on_mistakes("evaluate", given):
         cfg = compose("evaluate", given)
         _check_languages(cfg)
         check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
         job(cfg)
-    except ZooError as error:
-        exit_with(str(error))
-    except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
-        exit_with(explained(error, "evaluate", given))
 
 
 def _print_job(typed: Sequence[str]) -> None:

@@ -17,7 +17,19 @@ CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
 DEVELOPMENT = "development"  # folder in a training, with an evaluation for each of some steps
 OFFLINE = " offline"  # end of the name of an offline row
 # Overrides of these keys do not change a result, so they do not name a row.
-SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
+SILENT_KEYS = (
+    "hydra.",
+    "logger",
+    "device",
+    "threads",
+    "resume",
+    "trainer.devices",
+    "evaluation.significance",
+    "evaluation.baseline",
+    "evaluation.resampl",
+    "evaluation.trials",
+    "evaluation.comet",
+)
 # The name of a row, which these keys choose, has their information already.
 NAMED_KEYS = ("system=", "compare=")
 
@@ -182,7 +194,9 @@ def _ambiguous(found: Sequence[tuple[FinishedRun, Row]]) -> set[tuple[object, ..
 def _renamed(row: Row, own: Sequence[str]) -> Row:
     """Return a row whose name contains overrides; an offline row ends with ``offline``."""
     end = OFFLINE if row.kind == "ceiling" and row.system.endswith(OFFLINE) else ""
-    name = " ".join([row.system.removesuffix(end), *own])
+    system = row.system.removesuffix(end)
+    parts = system.split("+")[1:]  # such as history=punctuation, which the name has already
+    name = " ".join([system, *(override for override in own if override not in parts)])
     return replace(row, system=f"{name}{end}")
 
 

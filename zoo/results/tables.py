@@ -5,8 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
-from zoo.results.join import find_runs, joined_rows, results_in
+from zoo.results.join import NAMED_KEYS, find_runs, joined_rows, results_in
 from zoo.results.names import SCORES
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
@@ -44,10 +47,25 @@ class Results:
     def rows(self) -> "pd.DataFrame":
         """One line per row of results: system, latency setting, test set and every score.
 
+        Rows of several runs, such as the jobs of a sweep, have a column for each override in which
+        the runs differ, named by its key.
+
         Raises:
             ZooError: pandas is not installed.
         """
-        return _pandas().DataFrame([_line(row) for row, _ in self._scored])
+        rows = [row for row, _ in self._scored]
+        given = [_overrides(row) for row in rows]
+        swept = [
+            key
+            for key in dict.fromkeys(key for one in given for key in one)
+            if any(one.get(key) != given[0].get(key) for one in given)
+        ]
+        return _pandas().DataFrame(
+            [
+                _line(row, {key: own.get(key) for key in swept})
+                for row, own in zip(rows, given, strict=True)
+            ]
+        )
 
     @cached_property
     def segments(self) -> "pd.DataFrame":
@@ -156,12 +174,29 @@ def _identity(row: Row) -> dict[str, Any]:
     }
 
 
-def _line(row: Row) -> dict[str, Any]:
-    """Return the columns of a row; scores in the order of the tables."""
+def _overrides(row: Row) -> dict[str, Any]:
+    """Return the overrides of the run of a joined row, values by key; its name has the system."""
+    named = [item for item in row.settings.overrides if not item.startswith(NAMED_KEYS)]
+    return {
+        key.lstrip("+~"): _value(text) for key, _, text in (item.partition("=") for item in named)
+    }
+
+
+def _value(text: str) -> Any:
+    """Return the value of an override; a text that is no YAML is itself."""
+    try:
+        return parse_yaml(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _line(row: Row, swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row; overrides of its run, and scores in the order of the tables."""
     order = [entry.name for entry in SCORES if entry.name in row.scores]
     names = dict.fromkeys([*order, *row.scores])
     return {
         **_identity(row),
+        **swept,
         "data": row.data,
         "split": row.split,
         "direction": f"{row.source_language}-{row.target_language}",
