@@ -48,6 +48,10 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate evaluation.knob_values=abc": (
         "evaluation.knob_values must be a list (a number each) or null, not 'abc'."
     ),
+    "evaluate evaluation.significance=bootstrap": (
+        "evaluation.significance must be a list (one of bootstrap, randomisation each), not "
+        "'bootstrap'; write 'evaluation.significance=[bootstrap]'."
+    ),
     "evaluate evaluation.metrics={a:1}": (
         "Unknown key 'evaluation.metrics.a'; evaluation.metrics has no keys "
     ),

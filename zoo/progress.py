@@ -1,6 +1,7 @@
 """Progress of long work: a bar on a terminal, log lines elsewhere."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -68,4 +69,5 @@ def audio_progress(title: str, seconds: Seconds) -> Iterator[Callable[[Seconds],
 def wide_console() -> Console:
     """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
     console = Console()
-    return console if console.is_terminal else Console(width=TABLE_WIDTH)
+    known = console.is_terminal or "COLUMNS" in os.environ
+    return console if known else Console(width=TABLE_WIDTH)

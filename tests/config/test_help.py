@@ -1,6 +1,7 @@
 """``--help``, ``python -m zoo keys``, completion, suggestions for mistyped names, closed pipes."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from zoo.config import choices_of, compose, plain
 from zoo.config.help import PAGES, help_of
 from zoo.config.keys import Key, as_override, comments_of, keys_of
 from zoo.config.mistakes import explained
-from zoo.errors import CLOSED_PIPE, ZooError
+from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
 from zoo.translate.command_line import to_overrides
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +126,16 @@ def test_keys_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         keys.main([])
     assert capsys.readouterr().out.startswith("usage: python -m zoo keys ")
+    with pytest.raises(SystemExit) as ended:
+        keys.main(["keyz"])
+    assert ended.value.code == BAD_INPUT
+
+
+def test_keys_begin_with_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    keys.main(["keys", "system=streamatt"])
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"policy=alignatt +# or edatt, local_agreement, ", lines[3])
+    assert "# metric=... one of chrfpp, ter" in lines
 
 
 @pytest.mark.parametrize(
@@ -159,6 +170,7 @@ def test_nothing_similar_is_suggested_for_what_resembles_nothing(typed: str) -> 
     ("typed", "sentence"),
     [
         ("seed=[1", "Cannot read 'seed=[1'; write key=value, with all brackets and quotes closed"),
+        ("compare={a:[system=x]}", "Cannot read 'compare={a:[system=x]}'; write 'compare={NAME: ["),
         ("seed==3", "Cannot read 'seed==3'; write key=value, "),
         ("=3", "Cannot read '=3'; write key=value or group=choice."),
         ("system@x=a", "system has no place 'x' here; write system=CHOICE."),

@@ -286,7 +286,8 @@ def test_a_key_of_another_choice_names_that_choice() -> None:
         compose("evaluate", ["data.root=x"])
     with pytest.raises(
         ZooError,
-        match=r"^Unknown key 'policy\.frames'; it is a key of policy=alignatt, "
+        match=r"^Unknown key 'policy\.frames'; it is a key of policy=alignatt "
+        r"\(system=alignatt, simulu, streamatt, streamatt_plus\), "
         r"and the keys here are: policy\.min_start\.$",
     ):
         compose("evaluate", ["policy.frames=4"])

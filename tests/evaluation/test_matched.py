@@ -67,7 +67,7 @@ def test_the_table_names_what_cannot_be_compared(tmp_path: Path, rows: list[Row]
     console.print(printed_tables(match_latencies(rows, tmp_path, QUICK)))
     text = console.export_text()
     assert "two tst, en-de: BLEU at equal StreamLAAL" in text
-    assert "late has no StreamLAAL in common with base" in text
+    assert "late has no StreamLAAL in common with the baseline" in text
     assert "chrF" not in text
 
 
@@ -86,3 +86,24 @@ def test_a_report_writes_the_comparisons(
     assert {one["system"] for one in written} == {"early", "late"}
     main([str(tmp_path), "--output", "plain"])
     assert not (tmp_path / "plain" / "matched.json").exists()
+
+
+def test_the_table_keeps_its_columns_beside_long_names(tmp_path: Path, rows: list[Row]) -> None:
+    long = {name: f"{name} training.curriculum={'x' * 120}" for name in ("base", "early", "late")}
+    renamed = [replace(row, system=long[row.system]) for row in rows]
+    console = Console(width=80, record=True)
+    console.print(printed_tables(match_latencies(renamed, tmp_path, QUICK), width=80))
+    lines = console.export_text().splitlines()
+    [scores] = [line for line in lines if "#1" in line and "1.00" in line]
+    assert len(scores) <= 80
+    assert "[" in scores, scores
+    assert "  #1 early" in map(str.rstrip, lines)
+
+
+def test_the_table_names_rows_that_are_not_compared(tmp_path: Path, rows: list[Row]) -> None:
+    console = Console(width=200, record=True)
+    console.print(printed_tables(match_latencies(rows, tmp_path, QUICK)))
+    text = console.export_text()
+    assert (
+        "early: outside of the latencies of both are baseline m=3 (3.00 s), m=0.5 (0.50 s)" in text
+    )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from zoo.config.commands import PREFIX, program, run_script
-from zoo.config.help import PAGES, key_lines
+from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of
 from zoo.errors import check_choice
 
@@ -28,8 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     name = program("zoo")
     if not name.startswith(PREFIX):
         name = f"{name} {NAME}"
-        is_named = given[:1] == [NAME]
-        given = given[1:] if is_named else ["--help"]
+        if given and not given[0].startswith("-"):
+            run_script(lambda: check_choice("command of the package", given[0], [NAME]))
+        given = given[1:] if given[:1] == [NAME] else ["--help"]
     parser = argparse.ArgumentParser(
         prog=name, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def print_keys(words: Sequence[str], folder: str | None = None) -> None:
-    """Print the keys of a configuration.
+    """Print the groups and keys of a configuration, as a shell reads them.
 
     Args:
         words: name of the command, unless it is ``evaluate``, and overrides.
@@ -56,4 +57,6 @@ def print_keys(words: Sequence[str], folder: str | None = None) -> None:
     if "=" not in words[0]:
         check_choice("command", words[0], PAGES)
         command, given = words[0], words[1:]
-    print("\n".join(key_lines(keys_of(command, given, [folder] if folder else []))))
+    folders = [folder] if folder else []
+    keys = key_lines(keys_of(command, given, folders))
+    print("\n".join([*group_lines(command, given, folders), *keys]))

@@ -12,7 +12,7 @@ from zoo.evaluation.score import ScoredRun
 from zoo.progress import wide_console
 from zoo.report.matched import printed_tables
 from zoo.report.page import write_report
-from zoo.report.table import print_table
+from zoo.report.table import print_table, table_width
 from zoo.results.join import RESULTS, same_reference
 from zoo.results.names import comet_scores
 from zoo.results.row import Row, read_rows
@@ -68,7 +68,7 @@ class ShownRun:
         if job is not None:
             print(f"oracle rows: as in job {job}")
         if self._scored.matched:
-            console.print(printed_tables(self._scored.matched))
+            console.print(printed_tables(self._scored.matched, width=table_width(console)))
         if note := load_note(rows):
             console.print(note, markup=False, highlight=False)
         png, page = write_plot(rows, folder), self._write_page()

@@ -142,7 +142,8 @@ def _check_value(key: str, value: Any, kind: Kind) -> None:
     """Raise ZooError unless a value fits; the error names the first item that does not."""
     if not fits(value, kind):
         key, wrong, kind = _unfit(key, value, kind)
-        raise ZooError(f"{key} must be {described(kind)}, not {_shown(wrong)}.")
+        meant = f"; write '{key}=[{wrong}]'" if fits([wrong], kind) else ""
+        raise ZooError(f"{key} must be {described(kind)}, not {_shown(wrong)}{meant}.")
 
 
 def _unfit(key: str, value: Any, kind: Kind) -> tuple[str, Any, Kind]:

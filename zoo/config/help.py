@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from textwrap import fill
 
 from zoo.config.commands import job_command
-from zoo.config.keys import Key, keys_of
+from zoo.config.keys import COLUMN, Key, keys_of
 from zoo.config.sources import Folders, job_loader
 from zoo.config.unknown import groups_of
 
@@ -157,15 +157,42 @@ def key_lines(keys: Sequence[Key]) -> list[str]:
     return lines
 
 
-def _groups(command: str, given: Sequence[str], folders: Folders) -> list[str]:
-    """Return a line for each group with its choices, the one in effect first."""
+def group_lines(command: str, given: Sequence[str], folders: Folders) -> list[str]:
+    """Return each group as an override with its choice, and the others in a comment.
+
+    A group without a choice in effect is a comment as a whole.
+    """
     found, search = job_loader(folders)
     chosen = found.choices(command, [*search, *given])
+    lines = []
+    for group, choices in _choices(command, given, folders).items():
+        if group in chosen:
+            own, others = f"{group}={choices[0]}", f"# or {', '.join(choices[1:])}"
+            lines.append(f"{own:<{COLUMN}} {others}" if choices[1:] else own)
+        else:
+            lines.append(f"# {group}=... one of {', '.join(choices)}")
+    return lines
+
+
+def _groups(command: str, given: Sequence[str], folders: Folders) -> list[str]:
+    """Return a line for each group with its choices, the one in effect first."""
     lines: list[str] = []
-    for group in groups_of(command, folders):
-        choices = found.get_group_options(group, overrides=search)
-        choices.sort(key=lambda choice: choice != chosen.get(group))
+    for group, choices in _choices(command, given, folders).items():
         lines += fill(
             f"{group:<{GROUP}} {', '.join(choices)}", WIDTH, subsequent_indent=" " * (GROUP + 1)
         ).splitlines()
     return lines
+
+
+def _choices(command: str, given: Sequence[str], folders: Folders) -> dict[str, list[str]]:
+    """Return the choices of each group, the one in effect first."""
+    found, search = job_loader(folders)
+    chosen = found.choices(command, [*search, *given])
+    choices = {
+        group: found.get_group_options(group, overrides=search)
+        for group in groups_of(command, folders)
+    }
+    return {
+        group: sorted(names, key=lambda name: name != chosen.get(group))
+        for group, names in choices.items()
+    }

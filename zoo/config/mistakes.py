@@ -84,6 +84,11 @@ def explained(
 def unreadable(override: str, config_name: str, folders: Folders) -> str:
     """Return a sentence about an override that Hydra's grammar does not accept."""
     key, equals, _ = override.partition("=")
+    if key == "compare":
+        return (
+            f"Cannot read {override!r}; write 'compare={{NAME: [\"key=value\"], ...}}', with "
+            "quotes around it and around each override."
+        )
     if equals and key:
         return (
             f"Cannot read {override!r}; write key=value, with all brackets and quotes closed, and "

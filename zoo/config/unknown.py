@@ -56,8 +56,10 @@ def unknown_key(config_name: str, key: str, given: Sequence[str], folders: Folde
 
     owners = list(found.owners(group, key, search)) if subkey else []
     if owners:
+        users = _users(config_name, group, owners, search, folders)
+        named = f" (system={', '.join(users)})" if users else ""
         keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
-        return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
+        return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{named}{keys}."
     if not siblings:
         parent = key.rpartition(".")[0]
         return f"Unknown key {key!r}; {parent} has no keys (+{key}=... adds one to a mapping)."
@@ -89,6 +91,26 @@ def groups_of(config_name: str, folders: Folders) -> list[str]:
     groups = dict.fromkeys([*found.keys_of(config_name), *found.choices(config_name, search)])
     names = [group for group in groups if group.isidentifier() and group != HYDRA]
     return [group for group in names if found.get_group_options(group, overrides=search)]
+
+
+def _users(
+    config_name: str, group: str, choices: Sequence[str], search: Sequence[str], folders: Folders
+) -> list[str]:
+    """Return the systems that have one of these choices of a group, unless the group is their own.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        group: group, such as ``policy``.
+        choices: choices of the group.
+        search: overrides of ``hydra.searchpath``.
+        folders: additional folders of a new loader; see ``job_loader``.
+    """
+    if group == "system" or group not in PARTS:
+        return []
+    found, _ = job_loader(folders)
+    systems = found.get_group_options("system", overrides=list(search))
+    chosen = {name: found.choices(config_name, [*search, f"system={name}"]) for name in systems}
+    return [name for name, own in chosen.items() if own.get(group) in choices]
 
 
 def _elsewhere(key: str, config_name: str, given: Sequence[str], folders: Folders) -> list[str]:

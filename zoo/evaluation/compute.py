@@ -46,12 +46,13 @@ def load_note(rows: Sequence[Row]) -> str:
     loaded = [compute for compute in found if compute is not None]
     if not loaded:
         return ""
+    streamed = [row for row in rows if row.settings.compute is not None]
     share = min(compute.cpu_share for compute in loaded)
     load = max(compute.load_average for compute in loaded)
     return (
-        f"Computation-aware times of {len(loaded)} of {len(rows)} rows are too high: the machine "
-        f"was loaded (load average up to {load:.1f} on {loaded[0].cores} cores; the thread that "
-        f"streams had a CPU for {share:.0%} of its time)."
+        f"Computation-aware times of {len(loaded)} of {len(streamed)} rows are too high: the "
+        f"machine was loaded (load average up to {load:.1f} on {loaded[0].cores} cores; the thread "
+        f"that streams had a CPU for {share:.0%} of its time)."
     )
 
 

@@ -20,11 +20,12 @@ from zoo.metrics.matched import (
     difference_at,
     draw_counts,
     mean_of_draws,
+    outside_rows,
     quality_of_draws,
 )
 from zoo.metrics.significance import Resampling
 from zoo.results.groups import by_system, by_test_set
-from zoo.results.matched import MatchedCurve, MatchedPoint
+from zoo.results.matched import MatchedCurve, MatchedPoint, OutsideRow
 from zoo.results.names import comet_scores, main_score
 from zoo.results.row import Row, TestSet
 from zoo.results.segments import ScoredSegment
@@ -89,7 +90,7 @@ class _System:
                 if np.isnan(latencies).any():
                     continue
                 for name, scores in qualities.items():
-                    drawn = DrawnRow(latencies, scores)
+                    drawn = DrawnRow(latencies, scores, row.knob_label)
                     self.rows.setdefault((LATENCY + suffix, name), []).append(drawn)
 
 
@@ -124,6 +125,14 @@ def _compared(
                 latency=latency,
                 quality=quality,
                 points=tuple(MatchedPoint(**asdict(point)) for point in points),
+                outside=tuple(
+                    OutsideRow(system, row.setting, float(row.latencies[0]))
+                    for system, own, limits in (
+                        (base[0], base_rows, rows),
+                        (other[0], rows, base_rows),
+                    )
+                    for row in outside_rows(own, limits)
+                ),
             )
         )
     return curves

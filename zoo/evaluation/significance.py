@@ -26,7 +26,9 @@ def check_baseline(name: str | None, labels: Sequence[str]) -> None:
         labels: labels of the rows, such as ``infinisst m=2``.
     """
     if name is not None and not any(is_named(label, name) for label in labels):
-        raise unknown_choice("baseline", name, list(labels))
+        systems = list(dict.fromkeys(label.rpartition(" ")[0] or label for label in labels))
+        longer = [system for system in systems if system.startswith(f"{name} ")]
+        raise unknown_choice("baseline", name, systems, longer[:3])
 
 
 def with_significance(

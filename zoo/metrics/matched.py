@@ -27,10 +27,12 @@ class DrawnRow:
     Attributes:
         latencies: in seconds; shape (1 + resamples,).
         qualities: of the same shape.
+        setting: latency setting of the row, such as ``m=2``.
     """
 
     latencies: Values
     qualities: Values
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,13 @@ def common_latencies(baseline: Sequence[DrawnRow], other: Sequence[DrawnRow]) ->
         if found:
             return found
     return []
+
+
+def outside_rows(rows: Sequence[DrawnRow], other: Sequence[DrawnRow]) -> list[DrawnRow]:
+    """Return the rows of a system whose latencies another system does not reach."""
+    edges = [row.latencies[0] for row in other]
+    low, high = min(edges), max(edges)
+    return [row for row in rows if not low <= row.latencies[0] <= high]
 
 
 def difference_at(

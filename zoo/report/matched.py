@@ -9,7 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from zoo.report.table import P_VALUE, PADDING, number
+from zoo.report.table import (
+    P_VALUE,
+    PADDING,
+    SHORTEST_NAME,
+    number,
+    shorten_names,
+    whole_names,
+)
 from zoo.results.groups import test_set_label
 from zoo.results.matched import MatchedCurve
 from zoo.results.names import COMPUTATION_AWARE, find_entry
@@ -25,7 +32,7 @@ class MatchedTable:
         title: test set, quality and latency.
         headers: headings of the columns.
         lines: texts of the cells; a system is named in its first line.
-        notes: what the marks mean, and which systems have no latency in common with the baseline.
+        notes: the baseline, what the marks mean, and which rows are not compared.
     """
 
     title: str
@@ -70,22 +77,41 @@ def _matched_table(curves: Sequence[MatchedCurve]) -> MatchedTable:
                     f"{point.p_value:.3f}{'*' if point.p_value < P_VALUE else ' '}",
                 )
             )
-    notes = [f"interpolated between rows; 95 % intervals; * p < {P_VALUE:g}"]
-    notes += [
-        f"{curve.system} has no {curve.latency} in common with {curve.baseline}"
-        for curve in curves
-        if not curve.points
-    ]
     return MatchedTable(
         f"{test_set_label(first.test_set)}: {first.quality} at equal {first.latency}",
-        ("system", f"{first.latency} (s)", first.baseline, first.quality, "difference", "p"),
+        ("system", f"{first.latency} (s)", "baseline", first.quality, "difference", "p"),
         lines,
-        notes,
+        [
+            f"baseline: {first.baseline}",
+            f"interpolated between rows; 95 % intervals; * p < {P_VALUE:g}",
+            *_left_out(curves),
+        ],
     )
 
 
-def printed_tables(curves: Sequence[MatchedCurve]) -> RenderableType:
-    """Return the tables for the terminal; see ``matched_tables``."""
+def _left_out(curves: Sequence[MatchedCurve]) -> list[str]:
+    """Return which rows are not compared, because only one of the systems has their latency."""
+    notes = []
+    for curve in curves:
+        if not curve.points:
+            notes.append(f"{curve.system} has no {curve.latency} in common with the baseline")
+        elif curve.outside:
+            rows = ", ".join(
+                f"{'baseline ' if row.system == curve.baseline else ''}{row.setting} "
+                f"({row.latency:.2f} s)"
+                for row in curve.outside
+            )
+            notes.append(f"{curve.system}: outside of the latencies of both are {rows}")
+    return notes
+
+
+def printed_tables(curves: Sequence[MatchedCurve], *, width: int = 100) -> RenderableType:
+    """Return the tables for the terminal, with shortened names; see ``matched_tables``.
+
+    Args:
+        curves: comparisons with a baseline.
+        width: width of the terminal in characters.
+    """
     parts: list[RenderableType] = []
     for one in matched_tables(curves):
         table = Table(
@@ -95,9 +121,15 @@ def printed_tables(curves: Sequence[MatchedCurve]) -> RenderableType:
             box=None,
             padding=(0, PADDING // 2),
         )
+        cells = zip(*[one.headers, *one.lines], strict=True)
+        _, *others = (max(map(len, column)) + PADDING for column in cells)
+        systems = [line[0] for line in one.lines if line[0]]
+        names = shorten_names(systems, max(width - sum(others) - PADDING, SHORTEST_NAME))
         for place, header in enumerate(one.headers):
             table.add_column(escape(header), justify="right" if place else "left", no_wrap=True)
-        for line in one.lines:
-            table.add_row(*map(escape, line))
-        parts += [table, *(Text(f"  {note}", style="dim") for note in one.notes)]
+        for system, *scores in one.lines:
+            table.add_row(*map(escape, (names.get(system, ""), *scores)))
+        parts.append(table)
+        notes = [*whole_names(names), *one.notes]
+        parts += [Text(f"  {note}", style="dim") for note in notes]
     return Group(*parts)

@@ -1,7 +1,7 @@
 """Rows of results as a table for the terminal, and how rows are grouped."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -78,13 +78,9 @@ def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
     for key, group in by_test_set(rows).items():
         notes = _notes(group)
         shown, room = _fitting(group, width, notes=notes)
-        names = _names(group, room)
+        names = shorten_names((row.system for one in by_system(group) for row in one), room)
         parts.append(_table(group, shown, title=title_of(key, shown), names=names, notes=notes))
-        parts += [
-            Text(f"  {name[name.rindex('#') :]} {system}", style="dim")
-            for system, name in names.items()
-            if name != system
-        ]
+        parts += [Text(f"  {note}", style="dim") for note in whole_names(names)]
         segmented = dict.fromkeys(names[row.system] for row in group if row.has_reference_segments)
         if segmented:
             parts.append(
@@ -99,24 +95,36 @@ def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
 def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
     """Print :func:`score_table` at the width of ``console``, at most 100 characters."""
     console = console or Console()
-    width = min(100, console.width)
+    width = table_width(console)
     console.print(score_table(rows, width=width), width=width)
 
 
-def _names(rows: Sequence[Row], room: int) -> dict[str, str]:
-    """Return the name that the table shows of each system, of at most ``room`` characters.
+def table_width(console: Console) -> int:
+    """Return the number of characters of a line of a table, at most 100."""
+    return min(100, console.width)
+
+
+def shorten_names(systems: Iterable[str], room: int) -> dict[str, str]:
+    """Return the name that a table shows of each system, of at most ``room`` characters.
 
     A longer name is cut and gets a number, such as ``infinisst history=rec… #1``.
     """
     names: dict[str, str] = {}
     cut = 0
-    for system in dict.fromkeys(row.system for group in by_system(rows) for row in group):
+    for system in dict.fromkeys(systems):
         names[system] = system
         if len(system) > room:
             cut += 1
             end = f"… #{cut}"
             names[system] = system[: room - len(end)] + end
     return names
+
+
+def whole_names(names: Mapping[str, str]) -> list[str]:
+    """Return the names that ``shorten_names`` has cut, after their numbers."""
+    return [
+        f"{name[name.rindex('#') :]} {system}" for system, name in names.items() if name != system
+    ]
 
 
 def _table(
@@ -133,7 +141,7 @@ def _table(
         rows: rows of the test set.
         shown_columns: columns of scores.
         title: heading.
-        names: result of ``_names``.
+        names: result of ``shorten_names``.
         notes: result of ``_notes``.
     """
     table = Table(

@@ -31,6 +31,21 @@ class MatchedPoint:
     p_value: float
 
 
+@dataclass(frozen=True, slots=True)
+class OutsideRow:
+    """A row that is not compared with another system, which does not reach its latency.
+
+    Attributes:
+        system: name of the system.
+        setting: latency setting, such as ``m=2``.
+        latency: the latency in seconds.
+    """
+
+    system: str
+    setting: str
+    latency: Seconds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedCurve:
     """A system and the baseline at the latencies that both reach.
@@ -42,6 +57,7 @@ class MatchedCurve:
         latency: name of the latency, such as ``StreamLAAL``.
         quality: name of the quality, such as ``BLEU``.
         points: comparisons in the order of the latency; empty without a latency in common.
+        outside: rows of both whose latency the other system does not reach.
     """
 
     test_set: TestSet
@@ -50,6 +66,7 @@ class MatchedCurve:
     latency: str
     quality: str
     points: tuple[MatchedPoint, ...]
+    outside: tuple[OutsideRow, ...] = ()
 
 
 def write_matched(folder: Path, curves: Sequence[MatchedCurve]) -> None:

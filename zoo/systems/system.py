@@ -25,7 +25,7 @@ class Knob:
     Attributes:
         name: Name in results.
         attribute: Dotted path of the attribute of the system that the knob sets.
-        values: Values of a latency sweep. Empty: those that the backbone lists for the attribute,
+        values: Values of a latency sweep; empty, those that the backbone lists for the attribute,
             because a number of frames has another duration in each backbone.
         least: Smallest valid value.
     """

@@ -61,7 +61,13 @@ class TrainingSettings:
             check_choice(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
             self._check_sampling(stage)
         self._check_encoded()
-        for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
+        for name in (
+            "train_talks",
+            "dev_talks",
+            "evaluate_every_steps",
+            "log_every_steps",
+            "save_every_steps",
+        ):
             check_numbers("training", least=1, **{name: getattr(self, name)})
 
     @property

@@ -179,6 +179,18 @@ def test_texts_of_a_folder_share_the_times_of_one_of_them(tmp_path: Path) -> Non
     assert texts(corpus.talks("tst")) == {"talk.1": [("", "Eins zwei. Drei.")]}
 
 
+def test_a_talk_with_translations_into_other_languages_only_is_refused(tmp_path: Path) -> None:
+    tone(tmp_path / "talk.wav")
+    write(tmp_path / "talk.en.txt", ["One."])
+    corpus = Folder(root=str(tmp_path), **PAIR)
+    assert texts(corpus.talks("tst")) == {"talk": [("One.", None)]}
+    write(tmp_path / "talk.es.txt", ["Uno."])
+    with pytest.raises(
+        ZooError, match=r"talk\.wav has no text in the target language de, but in es;"
+    ):
+        corpus.talks("tst")
+
+
 def test_a_folder_of_a_split_comes_before_its_parent(tmp_path: Path) -> None:
     tone(tmp_path / "a.wav")
     tone(tmp_path / "dev" / "b.FLAC")

@@ -68,6 +68,15 @@ class Folder:
         reference, transcript = (
             texts.get(code) for code in (self.target_language, self.source_language)
         )
+        others = [
+            code for code in texts if code not in (self.source_language, self.target_language)
+        ]
+        if reference is None and others:
+            raise ZooError(
+                f"{path} has no text in the target language {self.target_language}, but in "
+                f"{', '.join(sorted(others))}; choose target_language={others[0]}, or move these "
+                "texts to another folder to translate without references."
+            )
         targets = [] if reference is None else _read(reference)
         sources = [] if transcript is None else _read(transcript)
         if not targets and not sources:

@@ -130,10 +130,13 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
         ZooError: If the folder has no ``model.safetensors``.
     """
     if not (Path(folder) / WEIGHTS).is_file():
+        others = sorted(Path(folder).parent.glob(f"{experiment}_*/{WEIGHTS}"))
+        pairs = [path.parent.name.removeprefix(f"{experiment}_") for path in others]
+        found = f", only in those beside it for {', '.join(pairs)}" if pairs else ""
         raise ZooError(
-            f"There is no trained {noun} in {folder} (no {WEIGHTS}); train one for this language "
-            f"pair with {job_command('train')} experiment={experiment} target_language=..., or "
-            f"name another folder with backbone.{key}=..."
+            f"There is no trained {noun} in {folder} (no {WEIGHTS}){found}; train one for this "
+            f"language pair with {job_command('train')} experiment={experiment} "
+            f"target_language=..., or name another folder with backbone.{key}=..."
         )
 
 
