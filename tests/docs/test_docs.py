@@ -31,7 +31,8 @@ PATH = re.compile(
 KEY = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
 MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
 GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
-EXAMPLE_KEYS = {"policy.words"}  # of the policy that two pages write as an example
+# A key of the policy that two pages write as an example, and files with names like keys.
+EXAMPLE_KEYS = {"policy.words", "training.html", "training.png"}
 JOBS = ("evaluate", "train", "translate", "prepare")
 # Pages whose Python blocks do not run in this process one after the other.
 OTHER_BLOCKS = {

@@ -165,8 +165,8 @@ def tiles(training: TrainingRun) -> list[Tile]:
     if speeds:
         mean = sum(value for _, value in speeds) / len(speeds)
         waits = [share for _, share in training.points("throughput/data_wait_share")]
-        note = f"{sum(waits) / len(waits):.0%} of the time waiting for data" if waits else ""
-        found.append(Tile("tokens per second", f"{mean:,.0f}", note))
+        waited = f", {sum(waits) / len(waits):.0%} of the time waiting for data" if waits else ""
+        found.append(Tile("tokens per second", f"{mean:,.0f}", f"mean of the training{waited}"))
     return found
 
 

@@ -154,7 +154,7 @@ class Throughput(Callback):
     ) -> None:
         """Print the last measurement."""
         if self.latest and trainer.is_global_zero:
-            logger.info("throughput: %s", summary(self.latest))
+            logger.info("throughput of the last steps: %s", summary(self.latest))
 
 
 def summary(values: dict[str, float]) -> str:
