@@ -1,5 +1,6 @@
 """Statistics of trajectories: LAAL of sentences, lengths of robust segments, the command."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,20 @@ def test_the_command_prints_latency_lengths_and_examples(
     assert "1 sentences, en-de: LAAL of the trajectories 1480 ms" in printed
     assert "reference (words)" in printed
     assert "3.00 s  x y z" in printed
+
+
+def test_segments_that_trainings_leave_out_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a preparation marks them, without word times and alignment."""
+    whole = talk()
+    unfit = replace(Segment(20.0, 2.0, "d", targets={"de": Target("w", ("w",))}), usable=False)
+    marked = replace(whole, segments=(*whole.segments, unfit))
+    manifest.write(tmp_path / "tst.jsonl", [marked])
+    main(["data=aligned", f"data.folder={tmp_path}"])
+    printed = capsys.readouterr().out
+    assert "1 segments that trainings leave out have no trajectories" in printed
+    assert "1 sentences, en-de: LAAL of the trajectories 1480 ms" in printed
 
 
 def test_talks_without_alignment_are_refused(

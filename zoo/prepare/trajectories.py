@@ -21,7 +21,7 @@ from zoo.config.commands import program
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import chunked_words
-from zoo.data.views import sentences
+from zoo.data.views import sentences, usable_parts
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
 from zoo.metrics.sentences import score_sentences
@@ -80,7 +80,11 @@ def report(cfg: Config, *, examples: int = 0) -> None:
     target = language(cfg.target_language)
     language(cfg.source_language)  # called for its ZooError for an unknown language
     settings = build(cfg.evaluation)
-    talks = build(cfg.data).talks(settings.split, limit=settings.talks)
+    whole = build(cfg.data).talks(settings.split, limit=settings.talks)
+    left_out = sum(not segment.usable for talk in whole for segment in talk.segments)
+    if left_out:
+        print(f"{left_out} segments that trainings leave out have no trajectories")
+    talks = usable_parts(whole)
     streams = sentence_trajectories(talks, target)
     scores = score_sentences(
         streams, [stream.reference for stream in streams], language=target, rules=settings.rules
