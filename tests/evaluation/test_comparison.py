@@ -6,6 +6,7 @@ import pytest
 
 from tests.evaluation.conftest import Evaluate
 from zoo.config import choices, compose, plain
+from zoo.errors import ZooError
 from zoo.tracking.weights import weights_of
 
 TABLES = (
@@ -27,6 +28,18 @@ def test_one_override_replaces_the_models_of_a_table(table: str, size: str) -> N
     for name, entry in entries.items():
         backbone = str(choices([*given, *entry])["backbone"])
         assert backbone.endswith("_minitalks") == SIZES[size], name
+
+
+def test_no_value_of_a_small_model_is_beside_another_backbone() -> None:
+    given = ["system=streamatt", "backbone=seamless_m4t", "synthesizer=seamless_tts"]
+    message = (
+        r"^synthesizer\.name is \$\{size\.text_to_speech\}, of the small model .*=seamless_m4t; "
+    )
+    for config in ("evaluate", "translate"):
+        with pytest.raises(ZooError, match=message):
+            compose(config, given)
+        compose(config, [*given, "synthesizer.name=facebook/hf-seamless-m4t-large"])
+        compose(config, ["system=streamatt", "synthesizer=seamless_tts"])
 
 
 @pytest.mark.parametrize("size", SIZES)

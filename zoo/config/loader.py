@@ -30,6 +30,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
+from zoo.config.size import check_small_parts
 from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
 from zoo.errors import ZooError, check_choice
 
@@ -167,6 +168,7 @@ class Loader(ConfigLoaderImpl):
             if item.is_discrete_sweep() and next(iter(item.sweep_iterator()), None) is None:
                 raise ZooError(f"{item.input_line} has no value, so that no job would run.")
         self._check_experiment(config_name, cfg)
+        check_small_parts(cfg, cfg.hydra.runtime.choices, PARTS)
         with open_dict(cfg):
             cfg[TRUSTED] = self._trusted_packages(cfg)
             fill(cfg, cfg)  # an override may have named a part

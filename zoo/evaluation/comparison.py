@@ -8,6 +8,7 @@ from typing import Any
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.config.kinds import fits, kind_of
 from zoo.config.knob import typed_latency
+from zoo.config.size import LINK, SMALL
 from zoo.config.writing import override_key
 from zoo.errors import ZooError
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
@@ -23,9 +24,7 @@ PARTS = (
     "target_language",
 )
 WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
-SMALL = "minitalks"  # the size of a comparison if none is chosen
 VALUES = "evaluation.knob_values"
-SIZE_LINK = "${size."  # of an entry that follows the size
 
 
 def system_configurations(cfg: Config) -> list[Config]:
@@ -62,7 +61,7 @@ def check_size(entries: Any) -> None:
             "backbone=... for one system."
         )
     for name, entry in entries.items():
-        if not any(SIZE_LINK in str(item) for item in entry):
+        if not any(LINK in str(item) for item in entry):
             raise ZooError(
                 f"size={size} would not change compare.{name}, which names its backbone without "
                 "${size...}; a table does not mix sizes."
