@@ -33,6 +33,8 @@ def run(package: Path, script: str, *overrides: str) -> str:
     given = (*overrides, *QUICK)
     done = processes.run(ROOT / script, *given, folder=package, environment=import_path(package))
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "val_dataloader" not in done.stderr
+    assert "logging interval" not in done.stderr
     return done.stdout
 
 

@@ -16,6 +16,16 @@ from zoo.errors import ZooError
 from zoo.machine.devices import device_named
 from zoo.machine.launch import external_ranks
 
+# Beginnings of warnings, as regular expressions, that a user can do nothing about.
+MISLEADING = (
+    # with PyTorch 2.13, Lightning's walks through batches print it at every evaluation
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",
+    # a callback streams the development talks
+    r"You defined a `validation_step` but have no `val_dataloader`",
+    # the callbacks of a training log at intervals of their own
+    r"The number of training batches \(\d+\) is smaller than the logging interval",
+)
+
 
 def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) -> lightning.Trainer:
     """Create a Trainer.
@@ -27,8 +37,8 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
     Raises:
         ZooError: Lightning refuses an option.
     """
-    # With PyTorch 2.13, Lightning's walks through batches print this at every evaluation
-    warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated")
+    for message in MISLEADING:
+        warnings.filterwarnings("ignore", message)
     every = [*callbacks, *(options.get("callbacks") or ())]
     try:
         return lightning.Trainer(**{**options, "callbacks": every})
