@@ -108,7 +108,7 @@ def test_audio_is_written_to_tar_archives(
     assert content(out) == before
     assert archive.stat().st_mtime_ns > written
     written = archive.stat().st_mtime_ns
-    run(corpus, out, "prepare.tar_megabytes=1", "filters.min_rate=30")
+    run(corpus, out, "prepare.tar_megabytes=1", "filters.min_rate=8")
     assert archive.stat().st_mtime_ns != written  # the lines have changed
 
     again = tmp_path / "again"
@@ -217,14 +217,26 @@ def test_only_what_depends_on_a_changed_setting_is_done_again(corpus: Path, tmp_
     out = tmp_path / "out"
     run(corpus, out)
     times = {path: path.stat().st_mtime_ns for path in (out / "work").rglob("*.jsonl")}
-    run(corpus, out, "filters.sounds=false", "filters.tags=false", "filters.min_rate=30")
+    run(corpus, out, "filters.sounds=false", "filters.tags=false", "filters.min_rate=8")
     changed = {
         path.parent.name for path, before in times.items() if path.stat().st_mtime_ns != before
     }
     assert changed == {"filters"}
     table = (out / "train.segments.tsv").read_text()
     reasons = [line.split("\t")[5] for line in table.splitlines()]
-    assert reasons[1:4] == ["characters per second", "word times", "characters per second"]
+    assert reasons[1:4] == ["", "word times", "characters per second"]
+
+
+def test_a_split_of_which_no_segment_can_be_used_is_refused(corpus: Path, tmp_path: Path) -> None:
+    """The manifest and the table with the reasons are written."""
+    message = (
+        r"Trainings can use none of the 12 segments of the split 'train' "
+        r"\(characters per second 8, only sounds 4\); .*train\.segments\.tsv has the details\."
+    )
+    with pytest.raises(ZooError, match=message):
+        run(corpus, tmp_path / "out", "filters.min_rate=30")
+    assert (tmp_path / "out" / "train.jsonl").is_file()
+    assert (tmp_path / "out" / "train.segments.tsv").is_file()
 
 
 def test_a_changed_talk_is_prepared_again(corpus: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The job of ``python -m zoo.prepare``: from a configuration to training data."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -95,10 +96,12 @@ def write_splits(
         folder: folder of the result.
 
     Raises:
-        ZooError: a step cannot do its work.
+        ZooError: a step cannot do its work, or no segment of a split can be used, which is written
+            nevertheless, with the reasons.
     """
     device = machine(cfg)
     cards: dict[str, dict[str, Any]] = {}
+    unusable: list[str] = []
     for split, split_talks in talks.items():
         items = prepare_split(split, split_talks, stages[split], settings, folder, device)
         if items is None:
@@ -108,8 +111,11 @@ def write_splits(
             names = [stage.step.name for stage in stages[split]]
             cards[split] = write_card(folder, split, items, facts_of(cfg), names)
             print(f"{folder / f'{split}.card.html'}: statistics and samples")
+        unusable += unusable_split(folder, split, items)
     if cards:
         log_cards(cfg, folder, cards)
+    if unusable:
+        raise ZooError(" ".join(unusable))
 
 
 def facts_of(cfg: Config) -> dict[str, str]:
@@ -265,6 +271,24 @@ def prepare_split(
     with lock_folder(folder / WORK / split):
         pipeline.run()
         return write_split(folder, split, pipeline.items(), tar_megabytes=settings.tar_megabytes)
+
+
+def unusable_split(folder: Path, split: str, items: Sequence[Item]) -> list[str]:
+    """Return a sentence with the reasons if trainings can use no segment of a split.
+
+    Args:
+        folder: folder of the prepared corpus.
+        split: name of the split.
+        items: items after the last step.
+    """
+    notes = [note for item in items if not item.problem for note in item.notes]
+    if not notes or not all(note.reason for note in notes):
+        return []
+    reasons = Counter(note.reason for note in notes).most_common()
+    listed = ", ".join(f"{reason} {count}" for reason, count in reasons)
+    table = folder / f"{split}.segments.tsv"
+    sentence = f"Trainings can use none of the {len(notes)} segments of the split {split!r}"
+    return [f"{sentence} ({listed}); {table} has the details."]
 
 
 def summary(items: Sequence[Item]) -> str:
