@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.test_docs import ROOT, commands, overrides
 from zoo.config import build, compose, plain
-from zoo.evaluation.comparison import SIZE_LINK
+from zoo.config.size import LINK
 from zoo.systems.base import StreamingSystem
 
 PAGE = ROOT / "docs" / "papers.md"
@@ -41,7 +41,7 @@ def test_all_systems_of_a_comparison_compose(rest: str) -> None:
     entries = plain(cfg)["compare"] or {"": []}
     if "size=published" in given:
         links = plain(cfg, resolve=False)["compare"].values()
-        assert all(any(SIZE_LINK in item for item in entry) for entry in links)
+        assert all(any(LINK in item for item in entry) for entry in links)
     for entry in entries.values():
         system = build(compose("evaluate", [*given, *entry]).system)
         assert isinstance(system, StreamingSystem)
