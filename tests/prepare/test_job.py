@@ -1,5 +1,6 @@
 """python -m zoo.prepare: the whole way, killed and restarted, in shards and in processes."""
 
+import shutil
 import signal
 import tarfile
 import time
@@ -108,8 +109,14 @@ def test_audio_is_written_to_tar_archives(
     assert content(out) == before
     assert archive.stat().st_mtime_ns > written
     written = archive.stat().st_mtime_ns
+    surplus = archive.with_name("train-000001.tar")  # of a preparation with more talks
+    other_split = archive.with_name("train-b-000001.tar")
+    for one in (surplus, other_split):
+        shutil.copy(archive, one)
     run(corpus, out, "prepare.tar_megabytes=1", "filters.min_rate=8")
     assert archive.stat().st_mtime_ns != written  # the lines have changed
+    assert not surplus.exists()
+    assert other_split.exists()
 
     again = tmp_path / "again"
     cfg = configuration("prepare.tar_megabytes=1").copy()

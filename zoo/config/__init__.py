@@ -3,16 +3,15 @@
 from omegaconf import DictConfig as Config
 
 from zoo.config.compose import choices, choices_of, compose, row_name
-from zoo.config.job import (
+from zoo.config.current import (
     chosen,
-    entry_point,
     is_multirun,
     machine,
     overrides,
-    run_composed,
     run_folder,
     search_arguments,
 )
+from zoo.config.job import entry_point, run_composed
 from zoo.config.parts import arguments_of, build, check_values, take_value, target_of
 from zoo.config.sources import CONF, plain
 from zoo.errors import BAD_INPUT

@@ -1,117 +1,37 @@
-"""The job of an entry point: its command line, device and run folder.
+"""The job of an entry point: from its command line to its work.
 
 A mistake becomes one sentence and exit code 2.
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
-from zoo.config.arguments import check_recorded
+from zoo.config.checks import check_config, check_languages
 from zoo.config.command_line import config_folders, exit_with, parse
 from zoo.config.commands import ending_with_reader, escape_unprintable, run_script
 from zoo.config.compose import compose
+from zoo.config.current import is_multirun, overrides, run_folder
 from zoo.config.help import help_of
-from zoo.config.loader import SEARCH_PATH
 from zoo.config.mistakes import explained, one_line
-from zoo.config.records import check_folders
-from zoo.config.sources import COMMAND_LINE, CONF, composed, plain, register
+from zoo.config.sources import CONF, register
 from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
 from zoo.disk.files import full_disk, remove_if_empty
-from zoo.errors import INTERRUPTED, ZooError, check_choice, unknown_choice
-from zoo.languages import LANGUAGES
+from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
-from zoo.machine.launch import (
-    LAUNCH_VARIABLE,
-    default_environment,
-    is_main_process,
-    launch_name,
-)
-
-if TYPE_CHECKING:
-    import torch  # the import takes seconds; a mistyped key is reported before it
-
-
-def overrides() -> list[str]:
-    """Return the overrides of this job, as typed."""
-    return list(HydraConfig.get().overrides.task)
-
-
-def search_arguments() -> list[str]:
-    """Return the arguments of this job's command line that name folders of YAML files.
-
-    They are ``--config-dir`` with an absolute path and overrides of ``hydra.searchpath``, both
-    quoted for a shell.
-    """
-    job = HydraConfig.get()
-    folders = [
-        f"--config-dir={source.path}"
-        for source in job.runtime.config_sources
-        if source.provider == COMMAND_LINE
-    ]
-    search = [item for item in job.overrides.hydra if item.startswith(SEARCH_PATH)]
-    return [shlex.quote(argument) for argument in (*folders, *search)]
-
-
-def chosen(*groups: str) -> list[str]:
-    """Return the choices of this job as overrides ``group=choice``."""
-    choices = HydraConfig.get().runtime.choices
-    return [f"{group}={choices[group]}" for group in groups]
-
-
-def is_multirun() -> bool:
-    """Return whether this job is one of a multirun."""
-    return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
-
-
-def machine(cfg: DictConfig) -> "torch.device":
-    """Return the device that a configuration names; set the number of CPU threads and TF32.
-
-    ``auto`` is a GPU if there is one, else the CPU.
-
-    Raises:
-        ZooError: this machine lacks the device, or the seed or the number of threads is wrong.
-    """
-    import torch
-
-    from zoo.machine.devices import allow_tf32, device_named
-
-    check_machine(seed=cfg.get("seed", 0), threads=cfg.threads, device=cfg.device)
-    if cfg.threads is not None:
-        torch.set_num_threads(cfg.threads)
-
-    name = device_named(cfg.device)
-    try:
-        device = torch.device(name)
-        # PyTorch accepts the name of an absent device; an operation on that device raises
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-        raise unknown_choice("device", name, found) from error
-    if device.type == "cuda":
-        allow_tf32()
-    return device
-
-
-def run_folder() -> Path:
-    """Return the folder that this job writes to."""
-    return Path(HydraConfig.get().runtime.output_dir)
+from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
 
 
 @ending_with_reader()
@@ -129,55 +49,108 @@ def entry_point(config_name: str, job: str) -> None:
     """
     escape_unprintable()
     register()
-    typed = parse(config_name)
-    folders = config_folders(typed)
-    if typed.help:
-        run_script(lambda: print(help_of(config_name, typed.overrides, folders)))
+    options = parse(config_name)
+    launch = _Launch(config_name, job, options.overrides, config_folders(options))
+    if options.help:
+        run_script(lambda: print(help_of(config_name, launch.overrides, launch.folders)))
         return
     loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
-    mistakes = partial(_ending_on_mistakes, config_name, typed.overrides, folders)
-    working = False
-
-    def guarded(cfg: DictConfig) -> float | None:
-        nonlocal working
-        working = True
-        try:
-            with mistakes():
-                _print_job(typed.overrides)
-                _check(cfg, config_name)
-                with ending_with_reader():
-                    value: float | None = resolve_name(job)(cfg)
-        except Exception as error:
-            if not (sentence := full_disk(error, run_folder())):
-                raise
-            exit_with(sentence)
-        finally:
-            remove_if_empty(run_folder())
-        working = False
-        return value
-
-    # processes of a launcher such as submitit belong to this launch: one folder, one group
+    run_hydra = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
+    # Processes of a launcher such as submitit belong to this launch: one folder, one group.
     name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
     try:
-        with default_environment(name), mistakes():
-            run = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
-            run(guarded)()
+        with default_environment(name), launch.exit_on_mistakes():
+            run_hydra(launch.run_job)()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
-        if working:
+    except (ValueError, OSError) as error:
+        if launch.is_working:
             raise
-        exit_with(null_choice(typed.overrides, folders) or one_line(error))
-    except OSError as error:
-        if working:
+        exit_with(launch.explain(error))
+
+
+@dataclass
+class _Launch:
+    """One start of an entry point, with one job, or several jobs of a multirun.
+
+    Attributes:
+        config_name: ``train`` or ``evaluate``.
+        job: module and function of the work.
+        overrides: overrides that the user typed.
+        folders: folders of more YAML files.
+        is_working: whether a job has begun and not ended; an error is then one of its work.
+    """
+
+    config_name: str
+    job: str
+    overrides: Sequence[str]
+    folders: Sequence[str]
+    is_working: bool = False
+
+    def run_job(self, cfg: DictConfig) -> float | None:
+        """Check a configuration and do the work.
+
+        Args:
+            cfg: composed configuration.
+
+        Returns:
+            What the work returns, for a sweeper.
+        """
+        self.is_working = True
+        try:
+            with self.exit_on_mistakes():
+                _print_job(self.overrides)
+                check_config(cfg, self.config_name)
+                with ending_with_reader():
+                    value: float | None = resolve_name(self.job)(cfg)
+        except Exception as error:
+            if sentence := full_disk(error, run_folder()):
+                exit_with(sentence)
             raise
-        folder = error.filename
-        exit_with(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
+        finally:
+            remove_if_empty(run_folder())
+        self.is_working = False
+        return value
+
+    def exit_on_mistakes(self) -> AbstractContextManager[None]:
+        """Return the context that ends the process on a mistake in these overrides."""
+        return _exit_on_mistakes(self.config_name, self.overrides, self.folders)
+
+    def explain(self, error: ValueError | OSError) -> str:
+        """Return one sentence about an error of Hydra before the first job begins.
+
+        Hydra raises ValueError for wrong choices of groups and wrong flags, and OSError if it cannot
+        make the run folder.
+        """
+        if isinstance(error, OSError):
+            return (
+                f"Cannot write to the run folder {error.filename}: {error.strerror}; choose "
+                "another one."
+            )
+        return null_choice(self.overrides, self.folders) or one_line(error)
+
+
+@ending_with_reader()
+def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
+    """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.
+
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+
+    Args:
+        given: overrides.
+        job: the work.
+    """
+    escape_unprintable()
+    with _exit_on_mistakes("evaluate", given):
+        cfg = compose("evaluate", given)
+        check_languages(cfg)
+        check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+        job(cfg)
 
 
 @contextmanager
-def _ending_on_mistakes(
+def _exit_on_mistakes(
     config_name: str, typed: Sequence[str], folders: Sequence[str] = ()
 ) -> Iterator[None]:
     """End the process with one sentence on bad input and on a mistake in the configuration.
@@ -197,24 +170,6 @@ def _ending_on_mistakes(
         exit_with(explained(error, config_name, typed, folders))
 
 
-@ending_with_reader()
-def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
-    """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.
-
-    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
-
-    Args:
-        given: overrides.
-        job: the work.
-    """
-    escape_unprintable()
-    with _ending_on_mistakes("evaluate", given):
-        cfg = compose("evaluate", given)
-        _check_languages(cfg)
-        check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
-        job(cfg)
-
-
 def _print_job(typed: Sequence[str]) -> None:
     """Print the number of this job and the overrides in which the jobs differ, in a multirun.
 
@@ -229,28 +184,3 @@ def _print_job(typed: Sequence[str]) -> None:
     }
     own = [item for item in overrides() if override_key(item) not in shared]
     print(f"job {HydraConfig.get().job.num}: {' '.join(own)}", flush=True)
-
-
-def _check(cfg: DictConfig, config_name: str) -> None:
-    """Raise ZooError for what no job can use: languages, keys, records of folders."""
-    _check_languages(cfg)
-    _check_keys(cfg, config_name)
-    check_recorded(plain(cfg, resolve=False))
-    check_folders(cfg)
-
-
-def _check_languages(cfg: DictConfig) -> None:
-    """Raise ZooError for a language that is no text."""
-    for key in ("source_language", "target_language"):
-        if not isinstance(cfg[key], str):
-            raise unknown_choice(key, cfg[key], LANGUAGES)
-
-
-def _check_keys(cfg: DictConfig, config_name: str) -> None:
-    """Raise ZooError for a top-level key that an override with ``+`` adds; no code reads it."""
-    given = overrides()
-    declared = [item for item in given if not item.startswith("+")]
-    if declared != given:
-        keys = [str(key) for key in composed(config_name, declared)]
-        for key in cfg:
-            check_choice("key", key, keys)

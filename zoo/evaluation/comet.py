@@ -73,31 +73,32 @@ def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[
     Raises:
         ZooError: a row has no segments, or segments without source text.
     """
-    chosen = [
-        (row, log)
-        for row, log in zip(rows, logs, strict=True)
-        if row.kind != "ceiling" or _segments_file(log).is_file()
+    scorable = [
+        index
+        for index, row in enumerate(rows)
+        if row.kind != "ceiling" or _segments_file(logs[index]).is_file()
     ]
-    if not all(row.has_references for row, _ in chosen):
+    if not all(rows[index].has_references for index in scorable):
         check_reference_free(comet)
     segments = [
-        read_segments(_segments_file(log), needed_by=f"COMET of {row.system!r}")
-        for row, log in chosen
+        read_segments(_segments_file(logs[index]), needed_by=f"COMET of {rows[index].system!r}")
+        for index in scorable
     ]
     texts = [
         RowTexts.of(
-            found,
-            _outputs(log) if row.kind != "ceiling" else {},
-            source=find_language(row.source_language),
-            target=find_language(row.target_language),
+            row_segments,
+            _outputs(logs[index]) if rows[index].kind != "ceiling" else {},
+            source=find_language(rows[index].source_language),
+            target=find_language(rows[index].target_language),
         )
-        for (row, log), found in zip(chosen, segments, strict=True)
+        for index, row_segments in zip(scorable, segments, strict=True)
     ]
-    scored: dict[int, Row] = {}
-    for (row, log), before, found in zip(chosen, segments, score_rows(comet, texts), strict=True):
-        scored[id(row)] = _updated(row, found, comet.models)
-        write_segments(_segments_file(log), _with_scores(before, found))
-    return [scored.get(id(row), row) for row in rows]
+    scored = list(rows)
+    row_scores = score_rows(comet, texts)
+    for index, row_segments, scores in zip(scorable, segments, row_scores, strict=True):
+        scored[index] = _updated(rows[index], scores, comet.models)
+        write_segments(_segments_file(logs[index]), _with_scores(row_segments, scores))
+    return scored
 
 
 def _segments_file(log: Path) -> Path:

@@ -57,5 +57,5 @@ def load_note(rows: Sequence[Row]) -> str:
 
 
 def _measured(instances: Sequence[Instance]) -> list[tuple[Instance, StageTimes]]:
-    """Return the streams whose stages were measured, with these."""
-    return [(one, one.stages) for one in instances if one.stages is not None]
+    """Return the streams with audio whose stages were measured, with these."""
+    return [(one, one.stages) for one in instances if one.stages and one.source_length > 0]

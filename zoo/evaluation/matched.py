@@ -6,12 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from zoo.evaluation.significance import (
-    SUFFIXES,
-    is_named,
-    quality_metrics,
-    segments_of_row,
-)
+from zoo.evaluation.significance import SUFFIXES, is_named, quality_metrics, segments_of_row
 from zoo.metrics.matched import (
     Counts,
     DrawnRow,

@@ -8,13 +8,11 @@ from zoo.errors import ZooError, unknown_choice
 from zoo.languages import language as find_language
 from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.significance import Estimate, Resampling, estimate_mean, estimate_quality
-from zoo.results.groups import by_test_set, test_set_label
+from zoo.results.groups import test_set_label
 from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
 from zoo.results.row import Row
 from zoo.results.segments import NAME, ScoredSegment, read_segments
 
-# Scores of a row by the latency of its segments of which they are the mean.
-MEANS = {entry.name: entry.mean_of for entry in SCORES if entry.mean_of}
 SUFFIXES = ("", COMPUTATION_AWARE)
 
 
@@ -53,22 +51,41 @@ def with_significance(
         ZooError: a test set has no such baseline, a row has no segments, or rows of one test set
             have different references.
     """
-    done: dict[int, Row] = {}
-    for key, group in by_test_set(rows).items():
-        streamed = [row for row in group if row.kind != "ceiling" and row.has_references]
-        if not streamed:
+    tested = list(rows)
+    for test_set in dict.fromkeys(row.test_set for row in rows):
+        # positions in ``rows`` of the rows that are compared, the baseline first
+        compared = [
+            index
+            for index, row in enumerate(rows)
+            if row.test_set == test_set and row.kind != "ceiling" and row.has_references
+        ]
+        if not compared:
             continue
-        # systems precede oracles
-        first = min(streamed, key=lambda row: row.kind != "system")
-        if baseline is not None:
-            check_baseline(baseline, [row.label for row in streamed])
-            first = next(row for row in streamed if is_named(row.label, baseline))
-        ordered = [first, *(row for row in streamed if row is not first)]
-        segments = [segments_of_row(row, folder) for row in ordered]
-        _check_references(ordered, segments, where=test_set_label(key))
-        estimates = _estimated(ordered, segments, resampling)
-        done |= {id(row): estimated for row, estimated in zip(ordered, estimates, strict=True)}
-    return [done.get(id(row), row) for row in rows]
+        first = compared[_find_baseline([rows[index] for index in compared], baseline)]
+        compared.sort(key=lambda index: index != first)
+        group = [rows[index] for index in compared]
+        segments = [segments_of_row(row, folder) for row in group]
+        _check_references(group, segments, where=test_set_label(test_set))
+        estimates = _estimate_scores(group[0], segments, resampling)
+        for position, index in enumerate(compared):
+            of_row = {score: by_row[position] for score, by_row in estimates.items()}
+            tested[index] = _with_estimates(rows[index], of_row, resampling, group[0].label)
+    return tested
+
+
+def _find_baseline(rows: Sequence[Row], name: str | None) -> int:
+    """Return the position of the baseline among the rows of a test set.
+
+    Args:
+        rows: rows, at least one.
+        name: label of a row, or name of a system; None: the first row of a system.
+    """
+    if name is None:
+        # Oracles may precede the systems.
+        return min(range(len(rows)), key=lambda index: rows[index].kind != "system")
+    labels = [row.label for row in rows]
+    check_baseline(name, labels)
+    return next(index for index, label in enumerate(labels) if is_named(label, name))
 
 
 def is_named(label: str, name: str) -> bool:
@@ -86,67 +103,79 @@ def _check_references(
     rows: Sequence[Row], segments: Sequence[Sequence[ScoredSegment]], *, where: str
 ) -> None:
     """Raise ZooError if rows of a test set have different references."""
-    references = [[segment.reference for segment in one] for one in segments]
-    for row, other in zip(rows, references, strict=True):
-        if other != references[0]:
+    references = [[segment.reference for segment in of_row] for of_row in segments]
+    for row, row_references in zip(rows, references, strict=True):
+        if row_references != references[0]:
             raise ZooError(
                 f"{rows[0].label!r} and {row.label!r} have different references of {where} "
-                f"({len(references[0])} and {len(other)} segments); only rows with the same "
-                "references can be tested."
+                f"({len(references[0])} and {len(row_references)} segments); only rows with the "
+                "same references can be tested."
             )
 
 
-def _estimated(
-    rows: Sequence[Row], segments: Sequence[Sequence[ScoredSegment]], resampling: Resampling
-) -> list[Row]:
-    """Return the rows with estimates of their scores; the first row is the baseline."""
-    found: dict[str, Sequence[Estimate | None]] = {}
+def _estimate_scores(
+    baseline: Row, segments: Sequence[Sequence[ScoredSegment]], resampling: Resampling
+) -> dict[str, Sequence[Estimate | None]]:
+    """Estimate all scores of the rows of a test set.
+
+    Args:
+        baseline: the first row.
+        segments: segments of each row, those of the baseline first.
+        resampling: tests and numbers of draws.
+
+    Returns:
+        Estimates by score, one per row; None where the segments of a row lack the score.
+    """
+    estimates: dict[str, Sequence[Estimate | None]] = {}
     references = [segment.reference for segment in segments[0]]
-    texts = [[segment.hypothesis for segment in one] for one in segments]
-    for name, metric in quality_metrics(rows[0]).items():
-        found[name] = estimate_quality(metric, texts, references, resampling)
-    means = {score + end: name + end for end in SUFFIXES for name, score in MEANS.items()}
-    # rows without a score of COMET have no estimate of it
-    for score, name in {**means, **{name: name for name in comet_scores([rows[0]])}}.items():
-        values = [[segment.scores.get(name) for segment in one] for one in segments]
-        found[score] = estimate_mean(values, resampling)
-
-    settings = [
-        replace(
-            row.settings,
-            significance=tuple(resampling.tests),
-            baseline=rows[0].label,
-            resamples=resampling.resamples,
-            trials=resampling.trials,
-            resampling_seed=resampling.seed,
-        )
-        for row in rows
-    ]
-    return [
-        _row(
-            replace(row, settings=settings[place]),
-            {name: estimates[place] for name, estimates in found.items()},
-        )
-        for place, row in enumerate(rows)
-    ]
+    hypotheses = [[segment.hypothesis for segment in of_row] for of_row in segments]
+    for score, metric in quality_metrics(baseline).items():
+        estimates[score] = estimate_quality(metric, hypotheses, references, resampling)
+    for score, segment_score in _scores_of_segments(baseline).items():
+        values = [[segment.scores.get(segment_score) for segment in of_row] for of_row in segments]
+        estimates[score] = estimate_mean(values, resampling)
+    return estimates
 
 
-def _row(row: Row, estimates: Mapping[str, Estimate | None]) -> Row:
-    """Return a row with estimates of those of its scores that are defined."""
-    defined = {
-        name: estimate
-        for name, estimate in estimates.items()
-        if estimate is not None and row.scores.get(name) is not None
+def _scores_of_segments(row: Row) -> dict[str, str]:
+    """Return the scores that are means over segments, each with the score of a segment."""
+    latencies = {
+        entry.name + suffix: entry.mean_of + suffix
+        for suffix in SUFFIXES
+        for entry in SCORES
+        if entry.mean_of is not None
     }
+    return latencies | {name: name for name in comet_scores([row])}
+
+
+def _with_estimates(
+    row: Row, estimates: Mapping[str, Estimate | None], resampling: Resampling, baseline: str
+) -> Row:
+    """Return a row with its intervals and p-values, and with the settings of the test.
+
+    Args:
+        row: tested row. Scores that it lacks have no interval.
+        estimates: estimates by score.
+        resampling: tests and numbers of draws.
+        baseline: label of the baseline.
+    """
+    intervals: dict[str, tuple[float, float]] = {}
     p_values: dict[str, dict[str, float]] = {}
-    for name, estimate in defined.items():
-        for test, value in estimate.p_values.items():
-            p_values.setdefault(test, {})[name] = value
-    return replace(
-        row,
-        intervals={name: estimate.interval for name, estimate in defined.items()},
-        p_values=p_values,
+    for score, estimate in estimates.items():
+        if estimate is None or row.scores.get(score) is None:
+            continue
+        intervals[score] = estimate.interval
+        for test, p_value in estimate.p_values.items():
+            p_values.setdefault(test, {})[score] = p_value
+    settings = replace(
+        row.settings,
+        significance=tuple(resampling.tests),
+        baseline=baseline,
+        resamples=resampling.resamples,
+        trials=resampling.trials,
+        resampling_seed=resampling.seed,
     )
+    return replace(row, settings=settings, intervals=intervals, p_values=p_values)
 
 
 def quality_metrics(row: Row) -> dict[str, CorpusQuality]:

@@ -8,7 +8,7 @@ from zoo.disk.files import atomic_file
 from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
 from zoo.prepare.items import Item
-from zoo.prepare.shards import with_shards
+from zoo.prepare.shards import remove_surplus, with_shards
 
 COLUMNS = ("talk", "segment", "offset", "duration", "usable", "reason", "detail", "scores")
 
@@ -48,6 +48,7 @@ def write_split(
         lines.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.writelines(f"{manifest.encode(talk, folder=folder)}\n" for talk in talks)
+    remove_surplus(talks, folder, split)
     return prepared
 
 

@@ -54,6 +54,24 @@ def with_shards(talks: Sequence[Talk], folder: Path, split: str, megabytes: int)
     return named_talks
 
 
+def remove_surplus(talks: Sequence[Talk], folder: Path, split: str) -> None:
+    """Delete the archives of a split that none of its talks names.
+
+    An earlier preparation with more audio, or with smaller archives, has written them. Whoever
+    copies all archives to an object storage would train on their talks as well.
+
+    Args:
+        talks: talks of the split, whose manifest is written already.
+        folder: folder of the prepared corpus.
+        split: name of the split.
+    """
+    named = {talk.file.parent for talk in talks}
+    for archive in (folder / "audio").glob(f"{split}-??????{SUFFIX}"):
+        if archive not in named:
+            index_path(archive).unlink(missing_ok=True)
+            archive.unlink()
+
+
 def _groups(talks: Sequence[Talk], size: int) -> Iterator[list[Talk]]:
     """Yield consecutive talks whose audio files have ``size`` bytes or more together."""
     group: list[Talk] = []

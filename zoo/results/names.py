@@ -49,8 +49,8 @@ class Entry:
         axis: axis of the curves on which it is drawn, or None.
         of: what is scored: text, target speech, either of them (``output``), or the events of
             streams. Streams without target speech or events have no such scores.
-        mean_of: score of a segment of which it is the mean, from which its interval follows; None:
-            it has no interval, or one of resampled texts.
+        mean_of: score of each segment of which the score of a row is the mean, from which its
+            interval follows; None: it has no interval, or one of resampled texts.
         better: which values are better.
     """
 
@@ -86,15 +86,15 @@ SCORES = (
     _latency("StreamLAAL", "Stream\nLAAL", columns={"talks": 0}, mean_of="StreamLAAL"),
     _time("StreamLAAL_CA", "Stream\nLAAL_CA", columns={"talks": 1}),
     _latency("AL", columns={"sentences": 1}),
-    _latency("LAAL", columns={"sentences": 0}, mean_of="LongLAAL"),
+    _latency("LAAL", columns={"sentences": 0}),
     _time("LAAL_CA", columns={"sentences": 1}),
-    _latency("LongYAAL", "Long\nYAAL", columns={"talks": 4}),
-    _latency("YAAL", mean_of="LongYAAL"),
+    _latency("LongYAAL", "Long\nYAAL", columns={"talks": 4}, mean_of="YAAL"),
+    _latency("YAAL"),
     _latency("AP", unit="source", columns={"sentences": 3}),
     _latency("DAL", columns={"sentences": 3}),
     _latency("ATD", columns={"sentences": 3}),
     _latency("LongAL"),
-    _latency("LongLAAL"),
+    _latency("LongLAAL", mean_of="LAAL"),
     _latency("LongAP", unit="source"),
     _latency("LongDAL"),
     _latency("StartOffset", "Start\nOffset", columns={"speech": 1, "unreferenced": 0}, of="output"),

@@ -115,7 +115,8 @@ class StaticSteps:
             off: none.
             auto: on a GPU all of the search that uses the static memory, captured as graphs. The
             first steps of each graph are compared with plain ones. If the states differ or the GPU
-            refuses the capture, a warning is printed and all later steps are plain ones.
+            refuses the capture, a warning is printed and ``capture`` becomes ``off``: all later
+            steps are plain ones.
             static: the same on any device, without graphs.
         memory: Memory of the caches, and of whatever else the steps read.
     """

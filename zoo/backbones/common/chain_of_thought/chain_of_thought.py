@@ -154,7 +154,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             )
         check_numbers("A chain of thought", least=1, max_tokens=max_tokens)
         check_numbers("A chain of thought", above=0, tokens_per_second=tokens_per_second)
-        self.vocabularies = Vocabularies(words)
+        self.words = words
         self.name = name
         self.config = config or {}
         self.tokenizer_source = str(tokenizer or name)
@@ -253,6 +253,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
         self.eval()
+        self.vocabularies = Vocabularies(self.tokenizer, self.words)
         self.prompt = ThoughtPrompt(
             tokenizer=self.tokenizer, template=self.template, direct=self.direct
         )
@@ -351,7 +352,7 @@ class ChainOfThought(HeadAlignment, Backbone):
     def open(self, session: Session) -> ThoughtState:
         """Create the empty state of a stream, and the vocabularies of both session languages."""
         for language in (session.source_language, session.target_language):
-            self.vocabularies.of(self.tokenizer, language)
+            self.vocabularies.of(language)
         return ThoughtState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
@@ -490,7 +491,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
         current: SpanTranscript | None = session.backbone_state.current
         ids = torch.tensor(current.ids if current else [], dtype=torch.long)
-        vocabulary = self.vocabularies.of(self.tokenizer, session.source_language)
+        vocabulary = self.vocabularies.of(session.source_language)
         return Hypothesis(
             token_ids=ids,
             word_starts=vocabulary.word_starts(ids),
@@ -598,6 +599,6 @@ class ChainOfThought(HeadAlignment, Backbone):
         return PartialText(
             opening=[],
             prefix=session.prefix_ids.tolist(),
-            vocabulary=self.vocabularies.of(self.tokenizer, session.target_language),
+            vocabulary=self.vocabularies.of(session.target_language),
             frames=frames,
         )

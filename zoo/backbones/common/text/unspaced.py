@@ -1,4 +1,4 @@
-"""Word boundaries by language, including languages that are written without spaces."""
+"""Word boundaries of languages that are written without spaces."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,14 @@ WORDS = ("jieba", "characters")
 class UnspacedWords(Vocabulary):
     """Word boundaries of a language that is written without spaces.
 
-    ``language.words`` segments the text into words. A token begins a word if a word begins at the
-    first letter of the token. If a word begins within a token, the word counts as part of the
-    previous word. Punctuation also counts as part of the previous word.
+    ``language.words`` segments the text of all tokens into words. A token begins a word if a word
+    begins at the first byte of the token that is no white space. A word that begins within a token
+    counts as part of the previous word, as does punctuation.
+
+    Example:
+        The tokens "今", "天天", "气" are the text "今天天气" with the words "今天" and "天气". The
+        first token begins a word. The second token does not: its first character is the end of
+        "今天". "天气" begins within the second token, so the third token does not begin a word.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> None:
@@ -33,57 +38,60 @@ class UnspacedWords(Vocabulary):
 
         The first token always begins a word.
         """
-        token_bytes = [self._spelled(token) for token in token_ids.tolist()]
-        # surrogateescape keeps the bytes of incomplete characters
-        text = b"".join(token_bytes).decode(errors="surrogateescape")
-
-        # Byte offsets at which the words of the text begin.
-        word_offsets = set()
-        search_start = 0
-        for word in self.language.words(text):
-            word_start = text.index(word, search_start)
-            search_start = word_start + len(word)
-            word_offsets.add(len(text[:word_start].encode(errors="surrogateescape")))
-
-        starts = torch.zeros(len(token_bytes), dtype=torch.bool)
-        offset = 0
-        for index, piece in enumerate(token_bytes):
-            begins_word = bool(piece.strip()) and offset + _indent(piece) in word_offsets
-            starts[index] = index == 0 or begins_word
-            offset += len(piece)
+        spellings = [self._spell(token) for token in token_ids.tolist()]
+        word_offsets = self._word_offsets(b"".join(spellings))
+        starts = torch.zeros(len(spellings), dtype=torch.bool)
+        token_offset = 0
+        for index, spelling in enumerate(spellings):
+            letters = spelling.lstrip()
+            letter_offset = token_offset + len(spelling) - len(letters)
+            starts[index] = bool(letters) and letter_offset in word_offsets
+            token_offset += len(spelling)
+        starts[:1] = True
         return starts
 
     def words(self, token_ids: Sequence[int]) -> int:
         """Return the number of complete words: words that are followed by another word."""
         return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
-    def _spelled(self, token: int) -> bytes:
+    def _word_offsets(self, text_bytes: bytes) -> set[int]:
+        """Return the offsets of the bytes of a text at which its words begin."""
+        # surrogateescape: the last character may be incomplete, and its bytes count as well.
+        text = text_bytes.decode(errors="surrogateescape")
+        offsets: set[int] = set()
+        word_end = 0  # in characters
+        byte_offset = 0  # of that character
+        for word in self.language.words(text):
+            word_start = text.index(word, word_end)
+            byte_offset += _count_bytes(text[word_end:word_start])
+            offsets.add(byte_offset)
+            byte_offset += _count_bytes(word)
+            word_end = word_start + len(word)
+        return offsets
+
+    def _spell(self, token: int) -> bytes:
         """Return the UTF-8 bytes of a token; empty for special and unknown ids."""
         piece = self._tokenizer.convert_ids_to_tokens(token)
-        # the model may have more ids than the tokenizer, which then returns no string
+        # A model may score more ids than the tokenizer has; these have no piece.
         if token in self._added or not isinstance(piece, str):
             return b""
         if self._byte_level:
-            return bytes(BYTES[sign] for sign in piece)
+            return bytes(BYTES[character] for character in piece)
         byte = BYTE.fullmatch(piece)
         return bytes([int(byte[1], 16)]) if byte else piece.replace(SPACES[1], " ").encode()
 
 
-def _indent(piece: bytes) -> int:
-    """Return the number of leading white-space bytes."""
-    return len(piece) - len(piece.lstrip())
-
-
 class Vocabularies:
-    """Cache of ``Vocabulary`` objects by language.
+    """The vocabularies of one tokenizer, one per language; each is made at its first use.
 
-    All languages that are written with spaces share one object.
+    All languages that are written with spaces share one vocabulary.
     """
 
-    def __init__(self, words: str) -> None:
-        """Set the word definition for languages that are written without spaces.
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, words: str) -> None:
+        """Set the tokenizer and the words of languages that are written without spaces.
 
         Args:
+            tokenizer: tokenizer whose ids the vocabularies receive.
             words: jieba: words are those of jieba's segmentation. characters: each character is a
                 word.
 
@@ -91,17 +99,23 @@ class Vocabularies:
             ZooError: If ``words`` has another value.
         """
         check_choice("kind of words", words, WORDS)
-        self.words = words
-        self._known: dict[str, Vocabulary] = {}
+        self._tokenizer = tokenizer
+        self._segments = words == "jieba"
+        self._by_language: dict[str, Vocabulary] = {}
 
-    def of(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> Vocabulary:
-        """Return the vocabulary of a language; every call must pass the same ``tokenizer``."""
-        unspaced = language.unit == "char" and self.words == "jieba"
-        key = language.code if unspaced else language.unit
-        if key not in self._known:
-            self._known[key] = (
-                UnspacedWords(tokenizer, language)
-                if unspaced
-                else Vocabulary(tokenizer, language.unit)
+    def of(self, language: Language) -> Vocabulary:
+        """Return the vocabulary of a language."""
+        segments = self._segments and language.unit == "char"
+        key = language.code if segments else language.unit
+        if key not in self._by_language:
+            self._by_language[key] = (
+                UnspacedWords(self._tokenizer, language)
+                if segments
+                else Vocabulary(self._tokenizer, language.unit)
             )
-        return self._known[key]
+        return self._by_language[key]
+
+
+def _count_bytes(text: str) -> int:
+    """Return the number of bytes of a text, with the bytes of incomplete characters."""
+    return len(text.encode(errors="surrogateescape"))

@@ -16,11 +16,15 @@ from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfi
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
 
-OWN = "encoder."  # prefix of the encoder's weight names in an InfiniSST checkpoint
-LEFT_OUT = (
+# The encoder's weights in an InfiniSST checkpoint are named ``encoder.``, then as in the encoder.
+PART = "encoder"
+# Weights of wav2vec 2.0 that the streaming encoder does not have.
+UNUSED = (
     "encoder.pos_conv_embed.",  # replaced by rotary positions
     "masked_spec_embed",  # used in the pretraining of wav2vec 2.0 only
 )
+# Options of an InfiniSST encoder on which no shape of a weight depends.
+SHAPELESS_OPTIONS = ("heads", "left_pad", "rope_base", "rope_angles")
 
 
 def load_encoder(encoder: StreamingEncoder, source: str) -> None:
@@ -32,84 +36,97 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
             checkpoint written by this repository. Only the encoder's weights are read.
 
     Raises:
-        ZooError: If no weights are found, or their names or shapes differ from the encoder's.
+        ZooError: If no weights are found, their names or shapes differ from the encoder's, or they
+            were trained with other options.
     """
     if is_empty():
         return
-    ours = Path(source) / checkpoint.WEIGHTS
-    weights = (
-        _infinisst(ours, encoder.config)
-        if _is_infinisst(ours)
-        else _wav2vec2(source, encoder.config)
-    )
-    expected = encoder.state_dict()
-    wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
-    if wrong:
-        raise ZooError(
-            f"encoder_weights {source!r} and the encoder do not have the same layers: "
-            f"{shorten_list(wrong)}."
-        )
-    for name, tensor in weights.items():
-        if tensor.shape != expected[name].shape:
-            stored, needed = list(tensor.shape), list(expected[name].shape)
-            raise ZooError(
-                f"encoder_weights {source!r} do not fit: {name} has shape {stored}, the encoder "
-                f"needs {needed}."
-            )
+    if _is_infinisst(Path(source)):
+        weights = _read_infinisst(Path(source), encoder.config)
+    else:
+        weights = _read_wav2vec2(source, encoder.config)
+    _check_shapes(weights, encoder.state_dict(), source)
     encoder.load_state_dict(weights)
     check_finite(encoder, source)
     mark_restored(encoder)
 
 
-def _is_infinisst(path: Path) -> bool:
-    """Whether a file is an InfiniSST checkpoint: the encoder's weight names have a prefix."""
-    if not path.is_file():
+def _check_shapes(weights: dict[str, Tensor], needed: dict[str, Tensor], source: str) -> None:
+    """Raise ZooError if the names or shapes of weights differ from those that the encoder needs."""
+    missing = sorted(needed.keys() - weights.keys())
+    surplus = sorted(weights.keys() - needed.keys())
+    if missing or surplus:
+        raise ZooError(
+            f"encoder_weights {source!r} and the encoder do not have the same layers: "
+            f"{shorten_list([*missing, *surplus])}."
+        )
+    for name, weight in weights.items():
+        if weight.shape != needed[name].shape:
+            raise ZooError(
+                f"encoder_weights {source!r} do not fit: {name} has shape {list(weight.shape)}, "
+                f"the encoder needs {list(needed[name].shape)}."
+            )
+
+
+def _is_infinisst(folder: Path) -> bool:
+    """Return whether a folder is an InfiniSST checkpoint, by the names of its weights."""
+    weights_file = folder / checkpoint.WEIGHTS
+    if not weights_file.is_file():
         return False
-    if OWN.removesuffix(".") in checkpoint.shared_parts(path.parent):
+    if PART in checkpoint.shared_parts(folder):
         return True
-    return any(
-        name.startswith(f"{OWN}feature_extractor.") for name in checkpoint.tensor_files([path])
-    )
+    names = checkpoint.tensor_files([weights_file])
+    return any(name.startswith(f"{PART}.feature_extractor.") for name in names)
 
 
-def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
+def _read_infinisst(folder: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """Read the encoder weights of an InfiniSST checkpoint.
 
+    Args:
+        folder: Folder of the checkpoint.
+        config: Options of the encoder that receives the weights.
+
     Raises:
-        ZooError: If the checkpoint's ``config.yaml`` is damaged, or differs from ``config`` in an
-            option that the weight shapes do not show.
+        ZooError: If the checkpoint's ``config.yaml`` is missing or damaged, or has another value of
+            one of the ``SHAPELESS_OPTIONS``.
     """
-    described = _described(path.with_name("config.yaml"))
-    # No weight's shape depends on these, so they are compared.
-    for name in ("heads", "left_pad", "rope_base", "rope_angles"):
-        _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
+    config_file = folder / "config.yaml"
+    try:
+        stored_config: dict[str, Any] = parse_yaml(config_file.read_text())["backbone"]["encoder"]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ZooError(
+            f"{config_file} is missing or damaged; an exported InfiniSST has one beside its "
+            "weights."
+        ) from error
+    for option in SHAPELESS_OPTIONS:
+        stored = stored_config.get(option, getattr(EncoderConfig(), option))
+        _check_option(option, stored, config, str(folder))
+    prefix = f"{PART}."
     return {
-        name.removeprefix(OWN): checkpoint.read_tensor(file, name)
-        for name, file in checkpoint.checkpoint_files(path.parent).items()
-        if name.startswith(OWN)
+        name.removeprefix(prefix): checkpoint.read_tensor(file, name)
+        for name, file in checkpoint.checkpoint_files(folder).items()
+        if name.startswith(prefix)
     }
 
 
-def _described(path: Path) -> dict[str, Any]:
-    """Read the entries under ``backbone.encoder`` of a ``config.yaml``."""
-    try:
-        described: dict[str, Any] = parse_yaml(path.read_text())["backbone"]["encoder"]
-        return described
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise ZooError(
-            f"{path} is missing or damaged; an exported InfiniSST has one beside its weights."
-        ) from error
+def _read_wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
+    """Read the weights of a Hugging Face model, without the unused ones.
 
+    Args:
+        source: Hub id or folder of a Wav2Vec2 model.
+        config: Options of the encoder that receives the weights.
 
-def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
-    """Read the weights of a Hugging Face model under Hugging Face's names, without LEFT_OUT."""
+    Raises:
+        ZooError: If the model cannot be loaded, lacks weights, or is another network.
+    """
     try:
-        described = from_pretrained(AutoConfig.from_pretrained, source)
-        if not isinstance(described, Wav2Vec2Config):
+        stored_config = from_pretrained(AutoConfig.from_pretrained, source)
+        if not isinstance(stored_config, Wav2Vec2Config):
             raise ZooError(
-                f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2."
+                f"encoder_weights {source!r} is a {stored_config.model_type!r}; it must be a "
+                "wav2vec2."
             )
-        _check(source, described, config)
+        _check_network(stored_config, config, source)
         with quiet():  # no warning about the head, which is not loaded
             loaded: Any = from_pretrained(
                 Wav2Vec2Model.from_pretrained,
@@ -118,45 +135,51 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
                 output_loading_info=True,
                 **({"device_map": "meta"} if reads_shapes() else {}),
             )
-        model, report = loaded
+        model, loading_info = loaded
     except (OSError, ValueError, SafetensorError) as error:
         raise ZooError(
             f"No encoder could be loaded from {source!r}: it must be a folder with a Wav2Vec2 "
             "model or an InfiniSST checkpoint, or the name of a Wav2Vec2 model on the hub, which "
             "must be reachable or in the local cache."
         ) from error
-    absent = sorted(name for name in report["missing_keys"] if not name.startswith(LEFT_OUT))
-    if absent:  # Transformers fills them with random numbers
+    # Transformers fills missing weights with random numbers.
+    missing = sorted(name for name in loading_info["missing_keys"] if not name.startswith(UNUSED))
+    if missing:
         raise ZooError(
-            f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as "
-            f"{absent[0]}."
+            f"encoder_weights {source!r} lacks {len(missing)} weights of a wav2vec2, such as "
+            f"{missing[0]}."
         )
-    return {
-        name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)
-    }
+    weights: dict[str, Tensor] = model.state_dict()
+    return {name: weight for name, weight in weights.items() if not name.startswith(UNUSED)}
 
 
-def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:
-    """Raise ZooError if a Wav2Vec2 model has another norm, other heads or other convolutions."""
-    if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
+def _check_network(stored: Wav2Vec2Config, config: EncoderConfig, source: str) -> None:
+    """Raise ZooError if a Wav2Vec2 model computes something else than the encoder.
+
+    Args:
+        stored: Configuration of the model.
+        config: Options of the encoder.
+        source: Hub id or folder of the model, for the message.
+    """
+    if not (stored.do_stable_layer_norm and stored.feat_extract_norm == "layer"):
         raise ZooError(
             f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 "
             "(do_stable_layer_norm, feat_extract_norm=layer), as the large lv60 models are."
         )
-    _agree(source, "heads", described.num_attention_heads, config)
-    if (tuple(described.conv_kernel), tuple(described.conv_stride)) != (KERNELS, STRIDES):
+    _check_option("heads", stored.num_attention_heads, config, source)
+    if (tuple(stored.conv_kernel), tuple(stored.conv_stride)) != (KERNELS, STRIDES):
         raise ZooError(
             f"encoder_weights {source!r} has other convolutions than the encoder's 20 ms grid."
         )
-    if (described.hidden_act, described.feat_extract_activation) != ("gelu", "gelu"):
+    if (stored.hidden_act, stored.feat_extract_activation) != ("gelu", "gelu"):
         raise ZooError(f"encoder_weights {source!r} has other activations than GELU.")
 
 
-def _agree(source: str, name: str, stored: object, config: EncoderConfig) -> None:
-    """Raise ZooError if the value ``stored`` of option ``name`` differs from ``config``."""
-    needed = getattr(config, name)
+def _check_option(option: str, stored: object, config: EncoderConfig, source: str) -> None:
+    """Raise ZooError if the weights were trained with another value of an encoder's option."""
+    needed = getattr(config, option)
     if stored != needed:
         raise ZooError(
-            f"encoder_weights {source!r} was trained with {name}={stored}, but "
-            f"backbone.encoder.{name}={needed}."
+            f"encoder_weights {source!r} was trained with {option}={stored}, but "
+            f"backbone.encoder.{option}={needed}."
         )
