@@ -120,8 +120,8 @@ class _Launch:
     def explain(self, error: ValueError | OSError) -> str:
         """Return one sentence about an error of Hydra before the first job begins.
 
-        Hydra raises ValueError for wrong choices of groups and wrong flags, and OSError if it cannot
-        make the run folder.
+        Hydra raises ValueError for wrong choices of groups and wrong flags, and OSError if it
+        cannot make the run folder.
         """
         if isinstance(error, OSError):
             return (
