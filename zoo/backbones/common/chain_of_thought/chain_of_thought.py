@@ -309,8 +309,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
     def collator(self) -> ThoughtCollator:
         """The function that builds training batches from pieces of talks."""
-        cls = type(self)
-        return ThoughtCollator(self.prompt, self.spectrogram, cls.prepared, cls.embeddings)
+        return ThoughtCollator(self.prompt, self.spectrogram, self.prepared, self.embeddings)
 
     def forward(self, batch: ThoughtBatch) -> dict[str, Tensor]:
         """Compute the teacher-forcing loss of a batch from ``collator``.
