@@ -81,7 +81,11 @@ def run(command: Command, places: Places, log: Path) -> str:
         log: file of the output.
     """
     try:
-        words = reduced(command, filled(command, places.values(command)))
+        values = places.values(command)
+    except ZooError as error:
+        return str(error)
+    try:
+        words = reduced(command, filled(command, values))
     except KeyError as error:
         return f"The placeholder {error} has no value."
     except ZooError as error:

@@ -25,9 +25,10 @@ _START = re.compile(
     r"(?:^|`)(python (?:-m zoo\.|train\.py|evaluate\.py)[^`#\n]* [^`#\n]+)", re.MULTILINE
 )
 PLACEHOLDER = re.compile(r"<([^<>]+)>")
-# A command is rehearsed if it names published weights or a corpus of one's own.
+# A command is rehearsed if it names published weights or a corpus of one's own. ``<name>`` stands
+# for one of several small trainings.
 REAL = re.compile(
-    r"<|size=(?:published|llama8b)|convert\b|"
+    r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
     r"backbone=(?:canary|fbk|infinisst\b|lst\b|phi4_multi|qwen2|seamless|speech_to|whisper)"
 )
 

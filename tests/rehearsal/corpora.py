@@ -5,15 +5,20 @@ empty line, a segment of more than 36 s, segments that overlap, speech without a
 that no aligner can align.
 """
 
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import soundfile
+from datasets import Audio, Dataset
 
+from tests.data.readers import forms
 from tests.data.readers.forms import samples, write
 from zoo.config import build, compose
+from zoo.data.views import sentences
 from zoo.talks import Segment, Talk
 from zoo.types import Seconds
 
@@ -57,8 +62,6 @@ def mustc(root: Path) -> None:
 
 def realsi(root: Path) -> None:
     """Write a RealSI from Chinese names of files, English to Chinese."""
-    import json
-
     for talk in _talks("tst", 2):
         recording = _recording([talk], f"en2zh-{talk.name}")
         items = [
@@ -95,6 +98,37 @@ def covost2(root: Path) -> None:
                 for name, segment, _ in sentences
             ]
             write(root / "en" / f"covost_v2.en_{folder}.{split}.tsv", rows)
+
+
+def others(root: Path) -> None:
+    """Write small corpora, English to German, one per reader without a writer of its own here."""
+    whole = _talks("tst", 2)
+    single = sentences(whole)[:6]
+    forms.acl6060(whole, root / "acl6060", split="dev")
+    forms.europarl_st(whole, root / "europarl_st")
+    forms.iwslt(whole, root / "iwslt")
+    forms.lhotse(whole, root / "lhotse")
+    forms.folder(whole, root / "folder")
+    forms.fleurs(single, root / "fleurs")
+    huggingface(single, root / "huggingface")
+
+
+def huggingface(talks: Sequence[Talk], root: Path) -> None:
+    """Write a data set of sentences, with the audio in its rows."""
+    rows = []
+    for talk in talks:
+        audio = io.BytesIO()
+        soundfile.write(audio, samples(talk), RATE, format="WAV", subtype="PCM_16")
+        [segment] = talk.segments
+        rows.append(
+            {
+                "audio": {"bytes": audio.getvalue(), "path": f"{talk.name}.wav"},
+                "sentence": segment.source,
+                "translation": segment.targets["de"].text,
+            }
+        )
+    data = Dataset.from_list(rows).cast_column("audio", Audio(decode=False))
+    data.save_to_disk(str(root))
 
 
 def irregular(recording: Recording) -> Recording:

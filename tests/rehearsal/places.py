@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.fixtures import fbk_layout
+from tests.fixtures.tiny_models import exported
 from tests.rehearsal import corpora
-from tests.rehearsal.commands import Command, given
-from tests.rehearsal.hub import write_hub
+from tests.rehearsal.commands import ROOT, Command, given
+from tests.rehearsal.hub import write_hub, write_utmos
+from zoo.errors import ZooError
 
 
 @dataclass
@@ -21,7 +25,6 @@ class Places:
     """
 
     folder: Path
-    _started: set[str] = field(default_factory=set)
 
     @classmethod
     def make(cls, folder: Path) -> "Places":
@@ -32,6 +35,9 @@ class Places:
             ("mustc", corpora.mustc),
             ("realsi", corpora.realsi),
             ("covost2", corpora.covost2),
+            ("others", corpora.others),
+            ("lst", partial(exported, "lst_minitalks")),
+            ("utmos.pt", write_utmos),
             ("runs", places._write_authors_files),
         ):
             if not (folder / name).exists():
@@ -51,8 +57,9 @@ class Places:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of the environment: the hub is the cache of tiny models."""
+        """Variables of the environment; the cache of the hub has the tiny models."""
         return {
+            "PYTHONPATH": str(ROOT),  # of this checkout, whichever is installed
             "HF_HUB_CACHE": str(self.folder / "hub"),
             "HF_HUB_OFFLINE": "1",
             "WANDB_MODE": "offline",
@@ -60,35 +67,63 @@ class Places:
         }
 
     def values(self, command: Command) -> Mapping[str, str]:
-        """Return what stands for the placeholders of a command."""
+        """Return what stands for the placeholders of a command.
+
+        Raises:
+            ZooError: a placeholder means the result of an earlier command, and there is none.
+        """
         prepared = str(self.runs / "prepared")
         mustc = str(self.folder / "mustc")
-        corpus = given(command.words, "data")
-        root = self.folder / corpus if corpus in ("realsi", "covost2") else self.folder / "mustc"
-        common = {
+        values = {
             "mustc": mustc,
             "MuST-C": mustc,
-            "root": str(root),
             "aligned": prepared,
             "talks": prepared,
             "prepared": prepared,
             "out": prepared,
             "recogniser": "facebook/wav2vec2-base-960h",
             "model": "meta-llama/Llama-3.1-8B-Instruct",
+            "path": str(self.folder / "utmos.pt"),
+            **self._corpus(given(command.words, "data")),
         }
-        if run := self._newest("evaluate"):
-            common |= {"run": str(run), "run folder": str(run)}
-        if export := self._export(command):
-            common["folder"] = str(export)
-        return common
+        if trained := re.search("<(run|run folder)>/export", command.text):
+            values[trained[1]] = str(self._export(command).parent)
+        elif finished := re.search("<(run|run folder)>", command.text):
+            values[finished[1]] = str(self._newest("evaluate"))
+        if re.search(r"(?:checkpoint|name)=<folder>", command.text):
+            values["folder"] = str(self._weights(command))
+        return values
+
+    def _corpus(self, data: str | None) -> Mapping[str, str]:
+        """Return the placeholders that a corpus fills."""
+        root = self.folder / (data if data in ("realsi", "covost2") else "mustc")
+        others = self.folder / "others" / str(data)
+        if others.is_dir():
+            root = others
+        audio = root / "wavs"  # of IWSLT
+        return {
+            "root": str(root),
+            "folder": str(audio if audio.is_dir() else root),
+            "tst.yaml": str(root / "tst.yaml"),
+            "tst.en": str(root / "tst.en"),
+            "tst.de": str(root / "tst.de"),
+            "cuts.jsonl.gz": str(root / "cuts_test.jsonl.gz"),
+        }
+
+    def _weights(self, command: Command) -> Path:
+        """Return the folder of weights that a command names."""
+        backbone = given(command.words, "backbone") or ""
+        if backbone == "whisper":
+            return next((self.folder / "hub").glob("models--openai--whisper-small/snapshots/*"))
+        if "lst" in (backbone, (given(command.words, "experiment") or "").partition("_")[0]):
+            return self.folder / "lst" / "model"
+        return self._export(command)
 
     def problem(self, command: Command, words: Sequence[str]) -> str:
         """Return what is wrong with the results of a command, in one sentence; empty if nothing."""
         if command.kind != "evaluate" or "smoke=true" in words:
             return ""
         run = self._newest("evaluate")
-        if run is None:
-            return "There is no run folder."
         results = sorted(run.rglob("results.json"))
         if not results:
             return f"{run} has no results.json."
@@ -96,17 +131,21 @@ class Places:
         empty = [row["system"] for row in rows if not row["scores"]]
         return f"Rows without scores: {', '.join(empty)}." if empty else ""
 
-    def _newest(self, job: str) -> Path | None:
+    def _newest(self, job: str) -> Path:
         """Return the newest run folder of a job."""
         found = sorted((self.runs / "outputs" / job).glob("*"), key=os.path.getmtime)
-        return found[-1] if found else None
+        if not found:
+            raise ZooError(f"It needs a finished run of {job}, and no command before it has one.")
+        return found[-1]
 
-    def _export(self, command: Command) -> Path | None:
-        """Return the folder of weights that a command means by ``<folder>``."""
+    def _export(self, command: Command) -> Path:
+        """Return the newest export of a training of the command's system."""
         exports = sorted(self.runs.glob("outputs/**/export"), key=os.path.getmtime)
-        wanted = "infinisst" if "infinisst" in command.text else "phi4"
+        wanted = "infinisst" if "infinisst" in command.text else "streamuni"
         fitting = [path for path in exports if wanted in str(path)]
-        return fitting[-1] if fitting else None
+        if not fitting:
+            raise ZooError(f"It needs an export of {wanted}, and no command before it wrote one.")
+        return fitting[-1]
 
     @staticmethod
     def _write_authors_files(runs: Path) -> None:

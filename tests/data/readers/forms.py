@@ -91,12 +91,12 @@ def iwslt(talks: Sequence[Talk], root: Path) -> Corpus:
     return IWSLT(**{key: str(root / name) for key, name in names.items()}, **PAIR)
 
 
-def acl6060(talks: Sequence[Talk], root: Path) -> Corpus:
-    write(root / f"{SPLIT}.yaml", yaml_lines(talks))
+def acl6060(talks: Sequence[Talk], root: Path, split: str = SPLIT) -> Corpus:
+    write(root / f"{split}.yaml", yaml_lines(talks))
     for code, texts in (("en", sources(talks)), ("de", targets(talks))):
-        write(root / SPLIT / "text" / "txt" / f"ACL.6060.{SPLIT}.en-xx.{code}.txt", texts)
+        write(root / split / "text" / "txt" / f"ACL.6060.{split}.en-xx.{code}.txt", texts)
     for talk in talks:
-        save(talk, root / SPLIT / "full_wavs" / f"{talk.name}.wav")
+        save(talk, root / split / "full_wavs" / f"{talk.name}.wav")
     return ACL6060(root=str(root), **PAIR)
 
 
