@@ -12,12 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
+    "prepare",
     "papers",
     "infinisst",
     "streamuni",
     "simulu",
     "training_free",
-    "prepare",
     "corpora",
     "lightning",
 )

@@ -81,7 +81,10 @@ def realsi(root: Path) -> None:
 
 
 def covost2(root: Path) -> None:
-    """Write a CoVoST 2 of English sentences with German and Chinese translations."""
+    """Write a CoVoST 2 of English sentences with German and Chinese translations.
+
+    It also has French sentences with English translations; their speech is English.
+    """
     for split, own in (("train", "train"), ("dev", "dev"), ("test", "tst")):
         sentences = [
             (f"{talk.name}_{index}", segment, samples(talk))
@@ -90,14 +93,18 @@ def covost2(root: Path) -> None:
         ]
         for name, segment, audio in sentences:
             start, end = round(segment.offset * RATE), round(segment.end * RATE)
-            _save(root / "en" / "clips" / f"{name}.wav", audio[start:end])
-        for code, folder in (("de", "de"), ("zh", "zh-CN")):
+            for language in ("en", "fr"):
+                _save(root / language / "clips" / f"{name}.wav", audio[start:end])
+        for source, target, folder in (
+            ("en", "de", "de"),
+            ("en", "zh", "zh-CN"),
+            ("fr", "en", "en"),
+        ):
             rows = ["path\tsentence\ttranslation\tclient_id"]
-            rows += [
-                f"{name}.mp3\t{segment.source}\t{segment.targets[code].text}\tspeaker"
-                for name, segment, _ in sentences
-            ]
-            write(root / "en" / f"covost_v2.en_{folder}.{split}.tsv", rows)
+            for name, segment, _ in sentences:
+                texts = _texts(segment)
+                rows.append(f"{name}.mp3\t{texts[source]}\t{texts[target]}\tspeaker")
+            write(root / source / f"covost_v2.{source}_{folder}.{split}.tsv", rows)
 
 
 def others(root: Path) -> None:

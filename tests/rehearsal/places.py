@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +15,10 @@ from tests.fixtures.tiny_models import exported
 from tests.rehearsal import corpora
 from tests.rehearsal.commands import ROOT, Command, given
 from tests.rehearsal.hub import write_hub, write_utmos
+from tests.rehearsal.small import LENIENT
 from zoo.errors import ZooError
+
+RECOGNISER = "facebook/wav2vec2-base-960h"
 
 
 @dataclass
@@ -72,20 +77,23 @@ class Places:
         Raises:
             ZooError: a placeholder means the result of an earlier command, and there is none.
         """
-        prepared = str(self.runs / "prepared")
         mustc = str(self.folder / "mustc")
+        language = given(command.words, "target_language") or "de"
         values = {
             "mustc": mustc,
             "MuST-C": mustc,
-            "aligned": prepared,
-            "talks": prepared,
-            "prepared": prepared,
-            "out": prepared,
-            "recogniser": "facebook/wav2vec2-base-960h",
+            "out": str(self.runs / "prepared"),
+            "recogniser": RECOGNISER,
             "model": "meta-llama/Llama-3.1-8B-Instruct",
             "path": str(self.folder / "utmos.pt"),
             **self._corpus(given(command.words, "data")),
         }
+        for name in ("aligned", "talks", "prepared"):
+            if f"<{name}>" in command.text:
+                values[name] = str(self._prepared("en", language))
+        if "<fr_en>" in command.text:
+            values["en_zh"] = str(self._prepared("en", "zh"))
+            values["fr_en"] = str(self._prepared("fr", "en"))
         if trained := re.search("<(run|run folder)>/export", command.text):
             values[trained[1]] = str(self._export(command).parent)
         elif finished := re.search("<(run|run folder)>", command.text):
@@ -93,6 +101,29 @@ class Places:
         if re.search(r"(?:checkpoint|name)=<folder>", command.text):
             values["folder"] = str(self._weights(command))
         return values
+
+    def _prepared(self, source: str, target: str) -> Path:
+        """Return the folder of prepared talks of a direction, which the first call prepares."""
+        folder = self.folder / "prepared" / f"{source}-{target}"
+        if folder.exists():
+            return folder
+        corpus = ["data=mustc", f"data.root={self.folder / 'mustc'}"]
+        steps = ["word_times=ctc", f"word_times.name={RECOGNISER}", "word_alignment=similarity"]
+        if source == "fr":  # complete sentences need neither word times nor an alignment
+            corpus = ["data=covost2", f"data.root={self.folder / 'covost2'}"]
+            steps = ["steps=[audio,filters,card]"]
+        languages = [f"source_language={source}", f"target_language={target}"]
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "zoo.prepare", *corpus, *steps, *languages, *LENIENT),
+                *(f"prepare.folder={folder}", "logger=csv"),
+            ],
+            cwd=self.runs,
+            env={**os.environ, **self.environment},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        return folder
 
     def _corpus(self, data: str | None) -> Mapping[str, str]:
         """Return the placeholders that a corpus fills."""

@@ -9,8 +9,8 @@ from zoo.config.keys import as_override
 from zoo.errors import ZooError
 
 STEPS = 2  # of each stage of a training
-TOKENS = 12  # of an answer; a random model seldom ends one
-LIMITED = ("phi4", "qwen", "seamless", "whisper", "canary", "speech_to_text", "fbk", "cascade")
+# The links of a random aligner leave most words of a translation without a source word.
+LENIENT = ("filters.max_unaligned=1",)
 
 
 def reduced(command: Command, words: Sequence[str]) -> list[str]:
@@ -26,7 +26,7 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
     if command.kind == "train":
         return [*words, *_training(words)]
     if command.kind == "zoo.prepare":
-        return [*words, "logger=csv"]
+        return [*words, *LENIENT, "logger=csv"]
     return words
 
 
