@@ -52,8 +52,9 @@ class Recording:
 def mustc(root: Path) -> None:
     """Write a MuST-C of all language pairs."""
     for split, own in SPLITS.items():
-        talks = _talks(own, 3 if split == "train" else 2)
-        recordings = [irregular(_recording([talk], f"ted_{split}_{talk.name}")) for talk in talks]
+        talks = _talks(own, 4 if split == "train" else 2)
+        recordings = [_recording([talk], f"ted_{split}_{talk.name}") for talk in talks]
+        recordings[0] = irregular(recordings[0])
         if split == "tst-COMMON":
             recordings = [recordings[0], *(_long(talks, minutes) for minutes in MINUTES)]
         for code in LANGUAGES:

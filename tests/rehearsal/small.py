@@ -60,11 +60,12 @@ def _training(words: Sequence[str]) -> list[str]:
     """Return arguments of a training of a few steps on one development talk."""
     stages = plain(compose("train", _overrides(words)), resolve=False)["training"]["curriculum"]
     added = ["logger=csv", "training.dev_talks=1"]
-    for name in stages["stages"]:
-        added += [
-            f"training.curriculum.stages.{name}.steps={STEPS}",
-            f"training.curriculum.stages.{name}.passes=null",
-        ]
+    for name, stage in stages["stages"].items():
+        if stage and (stage.get("steps") or stage.get("passes")):
+            added += [
+                f"training.curriculum.stages.{name}.steps={STEPS}",
+                f"training.curriculum.stages.{name}.passes=null",
+            ]
     if given(words, "size") == "llama8b":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     return added
