@@ -101,7 +101,7 @@ MISTAKES = {
         "logger.mode must be one of online, offline, disabled or null, not 'nonsense'."
     ),
     "backbone.checkpoint=/nowhere": (
-        "There is no trained InfiniSST in /nowhere (no model.safetensors); train one"
+        "There is no trained InfiniSST in /nowhere (no model.safetensors); name another folder with"
     ),
     "backbone.encoder.hidden=32": "does not fit the network",
     "convention=fast": "Unknown convention 'fast'; choose one of: paper, released.",

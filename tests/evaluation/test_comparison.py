@@ -33,7 +33,7 @@ def test_one_override_replaces_the_models_of_a_table(table: str, size: str) -> N
 def test_no_value_of_a_small_model_is_beside_another_backbone() -> None:
     given = ["system=streamatt", "backbone=seamless_m4t", "synthesizer=seamless_tts"]
     message = (
-        r"^synthesizer\.name is \$\{size\.text_to_speech\}, of the small model .*=seamless_m4t; "
+        r"^synthesizer\.name is \$\{size\.weights\.speech\}, of the small model .*=seamless_m4t; "
     )
     for config in ("evaluate", "translate"):
         with pytest.raises(ZooError, match=message):
@@ -75,6 +75,25 @@ def test_synthesizers_have_the_size(size: str) -> None:
             'backbone=lst compare={a:["system=streamuni"],b:["system=nonsense"]}',
             "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
         ),
+        (
+            "experiment=infinisst_ablation_windows backbone.encoder.window=12",
+            (
+                "compare.ws5 has backbone.encoder.window=5, so that backbone.encoder.window=12 "
+                "would have no effect on it; write a compare of your own, or leave out "
+            ),
+        ),
+        (
+            "experiment=infinisst_ablation_windows backbone.checkpoint=mine backbone.dtype=float32",
+            "write size.weights.infinisst=..., or leave out backbone.checkpoint.",
+        ),
+        (
+            "backbone=infinisst backbone.checkpoint=mine experiment=infinisst_ablation_windows",
+            "backbone=infinisst would not replace the backbone of all compared systems",
+        ),
+        (
+            "experiment=simulu_cascades system.chunk_seconds=0.5",
+            "write chunk_seconds=..., or leave out system.chunk_seconds.",
+        ),
         ("size=published", "size=published chooses the models of a comparison, and there is none"),
         ("size=huge", "choose one of: llama8b, minitalks, published"),
     ],
@@ -94,3 +113,65 @@ def test_weights_of_a_system_are_named_by_their_keys() -> None:
         "backbone.name": "microsoft/Phi-4-mini-instruct",
         "backbone.transcriber.name": "openai/whisper-large-v3",
     }
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_key_replaces_the_weights_of_a_family(size: str) -> None:
+    given = ["experiment=streamuni_baselines", f"size={size}", "size.weights.phi4=mine"]
+    entries = plain(compose("evaluate", given))["compare"]
+    named = {
+        name: plain(compose("evaluate", [*given, *entry]))["backbone"].get("name")
+        for name, entry in entries.items()
+    }
+    assert {name for name, weights in named.items() if weights == "mine"} == {
+        name for name in named if name.startswith(("streamuni", "phi4"))
+    }
+
+
+@pytest.mark.parametrize("table", ["streamuni_baselines", "streamuni_simulst", "infinisst_main"])
+def test_weights_of_a_small_entry_are_those_of_its_backbone(table: str) -> None:
+    entries = plain(compose("evaluate", [f"experiment={table}"]))["compare"]
+    for entry in entries.values():
+        own = [item for item in entry if not item.startswith("backbone.")]
+        assert (
+            weights_of(plain(compose("evaluate", entry)))
+            == weights_of(plain(compose("evaluate", own)))
+            != {}
+        )
+
+
+def test_one_chunk_length_reaches_all_rows() -> None:
+    for given, key in (
+        (["experiment=streamuni_baselines", "system.chunk_seconds=0.32"], None),
+        (["experiment=simulu_cascades", "chunk_seconds=0.32"], "local_agreement"),
+    ):
+        entries = plain(compose("evaluate", given))["compare"]
+        for name, entry in entries.items():
+            if key is None or key not in name:
+                assert compose("evaluate", [*given, *entry]).system.chunk_seconds == 0.32
+
+
+def test_an_entry_that_the_user_types_may_differ_and_may_have_links(
+    evaluate: Evaluate, mustc: list[str]
+) -> None:
+    given = [
+        'compare={a: ["backbone=${size.infinisst}"], b: ["system.knob.values=[3]"]}',
+        "system.knob.values=[2]",
+        "evaluation.talks=1",
+    ]
+    small = [item for item in mustc if not item.startswith("backbone=")]
+    result = evaluate(*small, *given, "evaluation.upper_bound=false")
+    assert result.code == 0, result.err
+
+
+def test_random_weights_are_allowed_only_by_name(
+    evaluate: Evaluate, mustc: list[str], model: Path, here: Path
+) -> None:
+    random = ["backbone.checkpoint=null", f"backbone.tokenizer={model}"]
+    refused = evaluate(*mustc, *random, "evaluation.talks=1")
+    assert refused.code == 2
+    assert "backbone.checkpoint of 'infinisst' is null, so that parts" in refused.err
+    assert list(here.iterdir()) == []
+    short = ["evaluation.talks=1", "evaluation.knob_values=[2]", "evaluation.upper_bound=false"]
+    allowed = evaluate(*mustc, *random, *short, "evaluation.random_weights=true")
+    assert allowed.code == 0, allowed.err

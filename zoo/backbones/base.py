@@ -205,6 +205,13 @@ class Backbone(nn.Module, ABC):
     def load(self) -> None:
         """Create modules and read weights. Called once, by the system's ``configure_model``."""
 
+    def unnamed_weights(self) -> str | None:
+        """Return the argument that would name trained weights, if it names none.
+
+        ``load`` then initialises parts of the network randomly. None: all weights are named.
+        """
+        return self.weights_key if getattr(self, self.weights_key, "") is None else None
+
     def fit_features(self, samples: Iterable[Tensor]) -> None:
         """Estimate the statistics that normalise features from waves of shape (n,) each.
 

@@ -2,11 +2,11 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.sources import COMMAND_LINE
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def overrides() -> list[str]:
     """Return the overrides of this job, as typed."""
-    return list(HydraConfig.get().overrides.task)
+    # Without resolve=False, a link such as ${size.phi4} in an override becomes its value.
+    typed: Any = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
+    return list(typed)
 
 
 def search_arguments() -> list[str]:

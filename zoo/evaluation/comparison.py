@@ -1,5 +1,6 @@
 """The configurations of the systems of an evaluation, one or several in comparison."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import getitem
@@ -25,6 +26,7 @@ PARTS = (
 )
 WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
 VALUES = "evaluation.knob_values"
+LINKED = re.compile(r"=\$\{([\w.]+)\}$")  # a value that is a link, as in name=${size.weights.phi4}
 
 
 def system_configurations(cfg: Config) -> list[Config]:
@@ -42,6 +44,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     if not entries or not fits(entries, kind_of(Mapping[str, Sequence[str]])):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
     check_weights(entries)
+    check_pinned(plain(cfg, resolve=False)["compare"], entries)
     shared = plain(cfg, resolve=False)
     return [_compared(shared, name, entry) for name, entry in entries.items()]
 
@@ -82,14 +85,41 @@ def check_weights(entries: Mapping[str, Sequence[str]]) -> None:
         chosen = {
             name: choices([*overrides(), *entry]).get(part) for name, entry in entries.items()
         }
-        own = {name for name, entry in entries.items() if f"{part}=" in " ".join(entry)}
-        found = {choice for choice in chosen.values() if choice is not None}
-        if len(found) > 1 or (own and override_key(given[0]) == part):
-            listed = ", ".join(f"{name}: {choice}" for name, choice in chosen.items())
+        listed = ", ".join(f"{name}: {choice}" for name, choice in chosen.items())
+        choose = {override_key(item) for entry in entries.values() for item in entry}
+        differs = len(set(chosen.values()) - {None}) > 1
+        for item in given:
+            if differs or (override_key(item) == part and part in choose):
+                raise ZooError(
+                    f"{item} would not replace the {part} of all compared systems ({listed}); "
+                    "choose size=..., which replaces the models of a whole table, or "
+                    "size.weights.NAME=..., which replaces the weights of one family, or write a "
+                    "compare of your own."
+                )
+
+
+def check_pinned(linked: Mapping[str, Sequence[str]], entries: Mapping[str, Sequence[str]]) -> None:
+    """Raise ZooError for an override that an entry of an experiment's ``compare`` replaces.
+
+    Entries that the user has typed may differ from what is typed for all systems.
+
+    Args:
+        linked: overrides of each system, with their links.
+        entries: the same with the values of links.
+    """
+    typed = {override_key(item): item for item in overrides()}
+    if "compare" in typed:
+        return
+    for name, entry in entries.items():
+        for own, link in zip(entry, linked[name], strict=True):
+            item = typed.get(key := override_key(own))
+            if item is None or item == own:
+                continue
+            follows = LINKED.search(link)
+            advice = f"write {follows[1]}=..." if follows else "write a compare of your own"
             raise ZooError(
-                f"{given[0]} would not replace the {part} of all compared systems ({listed}); "
-                "choose size=..., which replaces the models of a whole table, or write a compare "
-                "of your own."
+                f"compare.{name} has {own}, so that {item} would have no effect on it; {advice}, "
+                f"or leave out {key}."
             )
 
 

@@ -153,6 +153,8 @@ def prepare(
     systems = streaming(choices)
     for system in systems:
         knob_values(system, settings)  # raises ZooError for a value that the system does not accept
+    if not settings.random_weights:
+        check_named_weights(systems)
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
@@ -195,6 +197,17 @@ def prepare(
         else:
             open_at(loaded.load(system, choices[system]), values)
     return talks
+
+
+def check_named_weights(systems: "Sequence[System]") -> None:
+    """Raise ZooError if a part of a system would be randomly initialised."""
+    for system in systems:
+        if (key := system.unnamed_weights()) is not None:
+            raise ZooError(
+                f"{key} of {system.name!r} is null, so that parts of the network are randomly "
+                "initialised; name a folder or hub id of trained weights, or allow it with "
+                "evaluation.random_weights=true."
+            )
 
 
 def row_labels(choices: Choices, settings: Settings) -> list[str]:

@@ -41,6 +41,8 @@ class Settings:
         metrics: more metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
         utmos: path of the UTMOS network for naturalness (``zoo/metrics/naturalness.py``).
         utmos_trusted: whether the code that this file contains may run.
+        random_weights: whether systems may have randomly initialised parts, because their weights
+            are not named.
         comet: folders and hub ids of COMET models, such as ``Unbabel/wmt22-comet-da``
             (``zoo/metrics/comet``).
         comet_python: Python of the environment of COMET (None: that of ``make comet``).
@@ -68,6 +70,7 @@ class Settings:
     metrics: Mapping[str, SummedMetric] = field(default_factory=dict)
     utmos: str | None = None
     utmos_trusted: bool = False
+    random_weights: bool = False
     comet: Sequence[str] = ()
     comet_python: str | None = None
     significance: Sequence[Test] = ()

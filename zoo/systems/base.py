@@ -191,6 +191,11 @@ class StreamingSystem(TranslatingSystem):
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
         return session
 
+    def unnamed_weights(self) -> str | None:
+        """Return the key of the backbone's weights if it names none; see ``System``."""
+        argument = self.backbone.unnamed_weights()
+        return None if argument is None else f"backbone.{argument}"
+
     def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
         """Compare the longest audio that history and policy may keep with the backbone's limit.
 

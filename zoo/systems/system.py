@@ -169,6 +169,13 @@ class System(lightning.LightningModule):
         """
         return None
 
+    def unnamed_weights(self) -> str | None:
+        """Return the key of weights that name none, so that parts are randomly initialised.
+
+        None: all weights are named. The default is that of a system without such keys.
+        """
+        return None
+
     @property
     def direction(self) -> str:
         """Language direction, such as ``en-de``."""

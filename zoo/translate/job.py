@@ -91,6 +91,11 @@ def streaming_system(cfg: Config) -> StreamingSystem:
     system = build(cfg.system)
     if not isinstance(system, StreamingSystem):
         raise ZooError("A recorded log has nothing to translate; choose another system.")
+    if (key := system.unnamed_weights()) is not None:
+        raise ZooError(
+            f"{key} is null, so that parts of the network are randomly initialised; name a folder "
+            "or hub id of trained weights."
+        )
     if cfg.latency is not None:
         if found := typed_latency(cfg, overrides()):
             raise ZooError(

@@ -171,6 +171,12 @@ class Cascade(Backbone):
         """Choose the memory layout of the weights for streaming; values stay the same."""
         layers.arrange(self, self.translator)
 
+    def unnamed_weights(self) -> str | None:
+        """Return the argument of the translator or the transcriber that names no weights."""
+        if (argument := self.transcriber.unnamed_weights()) is not None:
+            return f"transcriber.{argument}"
+        return super().unnamed_weights()
+
     def load(self) -> None:
         """Load transcriber, translator and tokenizer.
 

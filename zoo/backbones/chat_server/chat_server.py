@@ -142,6 +142,10 @@ class ChatServer(Backbone):
         self.connections = connections
         self.words = words
 
+    def unnamed_weights(self) -> None:
+        """Return None: the server has the weights, also those of its only model without a name."""
+        return
+
     def load(self) -> None:
         """Have the server answer a second of silence.
 

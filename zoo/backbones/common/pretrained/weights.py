@@ -133,10 +133,15 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
         others = sorted(Path(folder).parent.glob(f"{experiment}_*/{WEIGHTS}"))
         pairs = [path.parent.name.removeprefix(f"{experiment}_") for path in others]
         found = f", only in those beside it for {', '.join(pairs)}" if pairs else ""
+        training = ""
+        if Path(folder).name.startswith(f"{experiment}_"):  # where its small model would be
+            training = (
+                f"train one for this language pair with {job_command('train')} "
+                f"experiment={experiment} target_language=..., or "
+            )
         raise ZooError(
-            f"There is no trained {noun} in {folder} (no {WEIGHTS}){found}; train one for this "
-            f"language pair with {job_command('train')} experiment={experiment} "
-            f"target_language=..., or name another folder with backbone.{key}=..."
+            f"There is no trained {noun} in {folder} (no {WEIGHTS}){found}; {training}name another "
+            f"folder with backbone.{key}=..."
         )
 
 

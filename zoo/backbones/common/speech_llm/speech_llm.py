@@ -171,6 +171,10 @@ class SpeechLLM(Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.decoder)
 
+    def unnamed_weights(self) -> str | None:
+        """Return the argument of the checkpoint, without which the adapter is random."""
+        return self.weights_key if self.checkpoint is None else None
+
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
         layers.arrange(self, self.decoder)
