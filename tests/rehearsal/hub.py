@@ -31,12 +31,17 @@ from zoo.backbones.ctc.spelling import character_tokenizer
 
 Make = Callable[[Path], None]
 RESERVED = [f"<|reserved_special_token_{number}|>" for number in range(16)]  # of Llama 3
+LLAMA_CHAT = (
+    "{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>\n\n"
+    "{{ message.content }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
 SEVERAL = 4  # shards of a large model
 
 
 def llama(folder: Path, *, seed: int = 0) -> None:
     """A Llama 3 with the special tokens of its dialogues."""
-    _text_llm(folder, [*SPECIAL_TOKENS, *RESERVED], seed)
+    _text_llm(folder, [*SPECIAL_TOKENS, *RESERVED], seed, chat=LLAMA_CHAT)
 
 
 def phi4_mini(folder: Path, *, seed: int = 0) -> None:
@@ -168,11 +173,12 @@ def shard(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}, indent=2))
 
 
-def _text_llm(folder: Path, special: list[str], seed: int) -> None:
-    """Write a tiny text LLM whose tokenizer has some special tokens."""
+def _text_llm(folder: Path, special: list[str], seed: int, *, chat: str | None = None) -> None:
+    """Write a tiny text LLM whose tokenizer has some special tokens and a template of dialogues."""
     tokenizer = train_tokenizer(
         TEXTS, vocabulary_size=320, special_tokens=list(dict.fromkeys(special))
     )
+    tokenizer.chat_template = chat
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     shape = {**CAUSAL, "tie_word_embeddings": False, "vocab_size": len(tokenizer)}

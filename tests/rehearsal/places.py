@@ -19,6 +19,16 @@ from tests.rehearsal.small import LENIENT
 from zoo.errors import ZooError
 
 RECOGNISER = "facebook/wav2vec2-base-960h"
+LANGUAGES = ("de", "es", "zh")  # of the tables of InfiniSST
+ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30")
+MIXTURES = (
+    "non_streaming",
+    "partial_and_non_streaming",
+    "streaming",
+    "streaming_and_non_streaming",
+    "streaming_double",
+    "streaming_half",
+)
 
 
 @dataclass
@@ -125,6 +135,29 @@ class Places:
         )
         return folder
 
+    def link_exports(self) -> None:
+        """Put models where ``size=published`` expects those of trainings that no command does.
+
+        These are the models of further languages and ablations. Links stand for them.
+        """
+        outputs = self.runs / "outputs"
+        ablations = outputs / "ablations_published"
+        infinisst = [f"infinisst_paper/infinisst_llama8b_en-{code}" for code in LANGUAGES]
+        infinisst += [f"ablations_published/{name}" for name in ABLATIONS]
+        links = {outputs / name / "stage2" / "export": "infinisst" for name in infinisst}
+        links |= {
+            ablations / "streamuni_mixture" / name / "export": "streamuni" for name in MIXTURES
+        }
+        for link, system in links.items():
+            if not link.exists() and (exports := self._exports(system)):
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(exports[0])
+        for code in LANGUAGES:
+            link = outputs / "lst_paper" / f"lst_llama8b_en-{code}" / "stage2" / "export"
+            if not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(self.folder / "lst" / "model")
+
     def _corpus(self, data: str | None) -> Mapping[str, str]:
         """Return the placeholders that a corpus fills."""
         root = self.folder / (data if data in ("realsi", "covost2") else "mustc")
@@ -171,12 +204,17 @@ class Places:
 
     def _export(self, command: Command) -> Path:
         """Return the newest export of a training of the command's system."""
-        exports = sorted(self.runs.glob("outputs/**/export"), key=os.path.getmtime)
         wanted = "infinisst" if "infinisst" in command.text else "streamuni"
-        fitting = [path for path in exports if wanted in str(path)]
-        if not fitting:
-            raise ZooError(f"It needs an export of {wanted}, and no command before it wrote one.")
-        return fitting[-1]
+        if exports := self._exports(wanted):
+            return exports[-1]
+        raise ZooError(f"It needs an export of {wanted}, and no command before it wrote one.")
+
+    def _exports(self, system: str) -> Sequence[Path]:
+        """Return the exports of trainings of a system, the newest last."""
+        exports = [path for path in self.runs.glob("outputs/**/export") if not path.is_symlink()]
+        line = f"  - system={system}\n"
+        fitting = [path for path in exports if line in (path / "config.yaml").read_text()]
+        return sorted(fitting, key=os.path.getmtime)
 
     @staticmethod
     def _write_authors_files(runs: Path) -> None:

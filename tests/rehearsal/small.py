@@ -1,13 +1,13 @@
 """Arguments that make a command small enough for two cores, and nothing else."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.fixtures.tiny_models import ENCODER
 from tests.rehearsal.commands import Command, given
 from zoo.config import compose, plain
-from zoo.config.keys import as_override
-from zoo.errors import ZooError
 
+CONF = Path(__file__).parent / "conf"  # of the backbone whose shape is that of the tiny encoder
 STEPS = 2  # of each stage of a training
 # The links of a random aligner leave most words of a translation without a source word.
 LENIENT = ("filters.max_unaligned=1",)
@@ -31,29 +31,21 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
 
 
 def _evaluation(words: Sequence[str]) -> list[str]:
-    """Return arguments of a small evaluation: one talk, one value of each latency knob."""
+    """Return arguments of a small evaluation: one talk, one value of a single system's knob."""
     added = ["evaluation.talks=1", "logger=csv", "evaluation.oracle_k=[5]"]
     overrides = _overrides(words)
-    entries = plain(compose("evaluate", overrides), resolve=False)["compare"]
-    if entries is None:
-        if given(words, "evaluation.knob_values") is None:
-            added += _first_knob_value([], overrides)
+    config = compose("evaluate", overrides)
+    if config["compare"] is not None:
+        if given(words, "size") == "published":
+            added += [f"--config-dir={CONF}", "size.infinisst=infinisst_tiny"]
         return added
-    small = {
-        name: [*entry, *_first_knob_value(entry, overrides)] for name, entry in entries.items()
-    }
-    return [*added, f"compare={as_override(small)}"]
-
-
-def _first_knob_value(entry: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """Return the override that leaves the knob of a system its first value."""
-    try:
-        knob = compose("evaluate", [*overrides, *entry]).system.get("knob")
-    except ZooError:
-        return []  # the command reports it
-    if knob is None or not knob["values"]:
-        return ["system.knob.values=[2]"] if knob is not None else []
-    return [f"system.knob.values=[{knob['values'][0]}]"]
+    if given(words, "backbone") == "infinisst" and "convention=released" not in words:
+        added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
+    knob = config.system.get("knob")
+    if knob is not None and given(words, "evaluation.knob_values") is None:
+        value = knob["values"][0] if knob["values"] else 2
+        added.append(f"system.knob.values=[{value}]")
+    return added
 
 
 def _training(words: Sequence[str]) -> list[str]:
