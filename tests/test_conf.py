@@ -99,7 +99,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
 LETTERS = ("aligner_minitalks", "recogniser_minitalks")  # experiments without a tokenizer
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
-METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
+METRICS = ("chrfpp", "lowercase_bleu", "ter")  # tests/metrics/test_extra_metrics.py builds them
 SWEEPS = (  # tests/test_sweeps.py runs them
     "hparams_search/optuna.yaml",
     "launcher/joblib.yaml",

@@ -80,7 +80,14 @@ LANGUAGES: dict[str, Language] = {
 
 
 def language(code: str) -> Language:
-    """Return the language of a code. Raises ZooError for an unknown code."""
+    """Return the language of a code.
+
+    Args:
+        code: code of the language, such as ``de``.
+
+    Raises:
+        ZooError: there is no such language.
+    """
     check_choice("language", code, LANGUAGES)
     return LANGUAGES[code]
 

@@ -10,7 +10,7 @@ from zoo.errors import ZooError
 from zoo.evaluation.score import metric_facts
 from zoo.metrics.latency import SegmentLatency, Timing
 from zoo.metrics.longform import score_talks
-from zoo.metrics.quality import TER, ChrF
+from zoo.metrics.quality import BLEU, TER, ChrF
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.sums import SummedMetric
 from zoo.results.names import columns, find_entry
@@ -23,6 +23,17 @@ class LastUnit(SegmentLatency):
 
     def score(self, timing: Timing) -> float | None:
         return timing.times[-1] if timing.scorable else None
+
+
+class FirstOrLastUnit(SegmentLatency):
+    """Time of the first or the last unit of a segment."""
+
+    def __init__(self, *, first: bool) -> None:
+        super().__init__()
+        self.first = first
+
+    def score(self, timing: Timing) -> float | None:
+        return timing.times[0 if self.first else -1] if timing.scorable else None
 
 
 EXTRA: dict[str, SummedMetric] = {
@@ -49,6 +60,14 @@ def test_talks_have_extra_latency_of_segments() -> None:
     assert "reseg:mwer" in scores["LastUnit"].signature
 
 
+def test_arguments_of_a_metric_are_in_its_signature() -> None:
+    for early in (False, True):
+        extra: dict[str, SummedMetric] = {"Unit": FirstOrLastUnit(first=early)}
+        scores = score_sentences([TALK], language=DE, extra=extra)
+        assert f"|first:{'yes' if early else 'no'}|" in scores["Unit"].signature
+        assert "first:" not in scores["AL"].signature
+
+
 def test_each_talk_has_the_scores_of_a_run_with_this_talk_only() -> None:
     fewer = replace(
         TALK,
@@ -73,12 +92,16 @@ def test_every_scoring_starts_with_unused_metrics() -> None:
 
 def test_the_configuration_chooses_metrics_by_name() -> None:
     settings = build(
-        compose("evaluate", ["metric=[chrfpp,ter]", "evaluation.recogniser=null"]).evaluation
+        compose(
+            "evaluate", ["metric=[chrfpp,ter,lowercase_bleu]", "evaluation.recogniser=null"]
+        ).evaluation
     )
     assert {name: type(metric) for name, metric in settings.metrics.items()} == {
         "chrFpp": ChrF,
         "TER": TER,
+        "LowercaseBLEU": BLEU,
     }
+    assert "case:lc" in settings.metrics["LowercaseBLEU"].signature()
 
 
 def test_another_class_is_refused() -> None:

@@ -30,6 +30,14 @@ def test_the_same_as_sacrebleu_however_it_is_split() -> None:
     )
 
 
+def test_case_does_not_count_where_it_is_not_wanted() -> None:
+    metric = BLEU(language("de"), lowercase=True)
+    metric.update([text.upper() for text in HYPOTHESES], REFERENCES)
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], lowercase=True).score
+    assert float(metric.compute()) == pytest.approx(expected)
+    assert "case:lc" in metric.signature()
+
+
 def test_tokenizer_follows_the_language() -> None:
     zh = BLEU(language("zh"))
     zh.update(["我们去城里买面包"], ["我们去城里买面包"])

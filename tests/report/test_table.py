@@ -9,7 +9,7 @@ from rich.console import Console
 from zoo.report.table import number, print_table
 from zoo.results.groups import by_system
 from zoo.results.row import KnobValue, Row
-from zoo.results.settings import RowSettings
+from zoo.results.settings import MetricFacts, RowSettings
 
 
 def row(
@@ -218,3 +218,16 @@ def test_intervals_and_stars_fit_the_terminal() -> None:
     line = next(line for line in printed(100, rows).splitlines() if "m=4" in line)
     assert line.split()[1:7] == ["85.0", "±0.2*", "88.8", "±0.2", "1.23", "±0.20"]
     assert "* p < 0.05 against infinisst m=1 (bootstrap and randomisation)" in printed(100, rows)
+
+
+def test_columns_that_are_too_wide_are_left_out_whole() -> None:
+    own = {f"AVeryLongNameOfAScore{number}": 1.25 for number in range(3)}
+    facts = MetricFacts(unit="s", digits=2, better="lower", axis="latency")
+    settings = RowSettings(metrics=dict.fromkeys(own, facts))
+    wide = tuple(replace(one, scores=one.scores | own, settings=settings) for one in ROWS)
+    text = printed(80, wide)
+    assert "80.0" in text
+    table, _, names = text.partition("not shown at this width: ")
+    assert "…" not in table
+    assert names.startswith("chrF, ")
+    assert "not shown" not in printed(100)

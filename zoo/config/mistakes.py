@@ -27,6 +27,9 @@ _SENTENCES = {
         "Experiment {0!r} is not for {command}.py, which has no {1!r}."
     ),
     r"^Could not override '([^']+)@([^']*)'": "{0} has no place {1!r} here; write {0}=CHOICE.",
+    r"^Could not override '([^'@]+)'\.\s*No match in the defaults list": (
+        "{command}.py has no group {0!r}; {command}.py --help lists its groups."
+    ),
     r"^Could not append to config. An item is already at '([^']+)'": (
         "The key {0!r} exists; write {0}=... without +."
     ),
@@ -63,7 +66,10 @@ def explained(
         return unreadable(error.override, config_name, folders)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
-        return str(unknown_choice(group, name, error.options))
+        sentence = str(unknown_choice(group, name, error.options))
+        if not folders and any(item.startswith("resume=") for item in given):
+            sentence += " A run that was started with --config-dir is resumed with it."
+        return sentence
 
     text = str(error)  # only it has the key
     if found := re.match(r"Could not override '([^'@]+)'", text):

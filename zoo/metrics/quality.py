@@ -89,13 +89,17 @@ class CorpusQuality:
 class BLEU(CorpusQuality):
     """BLEU of sacreBLEU with the tokenizer of the language.
 
+    Args:
+        language: target language.
+        lowercase: whether upper and lower case are equal (``sacrebleu -lc``).
+
     Raises:
         ZooError: The tokenizer of the language is not installed.
     """
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, language: Language, *, lowercase: bool = False) -> None:
         try:
-            scorer = SacreBLEU(tokenize=language.bleu_tokenizer)
+            scorer = SacreBLEU(tokenize=language.bleu_tokenizer, lowercase=lowercase)
         except RuntimeError as error:  # sacreBLEU raises it if MeCab is missing
             raise ZooError(
                 f"BLEU for {language.name} needs sacreBLEU's tokenizer: pip install "

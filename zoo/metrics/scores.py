@@ -101,6 +101,14 @@ def _without_spaces(instance: Instance) -> Instance:
     )
 
 
+def _settings_of(metric: SegmentLatency) -> dict[str, Any]:
+    """Return the plain attributes of a metric of the configuration: its constructor arguments."""
+    own = {
+        name: value for name, value in vars(metric).items() if name not in vars(SegmentLatency())
+    }
+    return {name: value for name, value in own.items() if isinstance(value, str | int | float)}
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """Computes scores with signatures.
@@ -172,6 +180,8 @@ class Scorer:
         counting = {"unit": self.language.unit, "length": self.rules.name}
         if isinstance(metric, StartOffset | EndOffset):
             counting = {}  # offsets do not depend on the number of units
+        if name.removesuffix("_CA") in self.extra:
+            counting |= _settings_of(metric)
         return Score(name, value_of(metric), self._sign(name, **(counting | self.facts | facts)))
 
     def _sign(self, name: str, **facts: Any) -> str:

@@ -89,6 +89,10 @@ def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
         for mark, note in enumerate(notes, start=1):
             parts.append(Text(f"  {mark} {note}", style="yellow"))
         parts += [Text(f"  {note}", style="dim") for note in significance_notes(group)]
+        hidden = [column.score for column in columns(group) if column not in shown]
+        if hidden:
+            note = f"  not shown at this width: {', '.join(hidden)}"
+            parts.append(Text(note, style="dim", no_wrap=True, overflow="ellipsis"))
     return Group(*parts)
 
 
@@ -191,7 +195,8 @@ def _fitting(rows: Sequence[Row], width: int, *, notes: Sequence[str]) -> tuple[
     """Return the columns that fit into ``width`` characters, and the room that names have then.
 
     Columns of low priority are left out until names of up to ``SHORT_NAME`` characters fit. Longer
-    names leave out no column, because a name can be shortened and a score cannot.
+    names leave out no column, because a name can be shortened and a score cannot. If the columns of
+    the highest priority are too wide for the shortest names, the last of them are left out.
     """
     wanted = columns(rows)
     longest = max(len("system"), *(len(row.system) for row in rows))
@@ -204,6 +209,8 @@ def _fitting(rows: Sequence[Row], width: int, *, notes: Sequence[str]) -> tuple[
         room = width - fixed - sum(_width(column, rows) + PADDING for column in shown)
         if room >= min(longest, SHORT_NAME):
             break
+    while room < SHORTEST_NAME and len(shown) > 1:
+        room += _width(shown.pop(), rows) + PADDING
     return shown, max(room, SHORTEST_NAME)
 
 
