@@ -64,7 +64,10 @@ def test_the_learning_rate_warms_up_holds_and_decays() -> None:
     assert linear.factor(75) == pytest.approx(0.5)
     assert linear.factor(100) == pytest.approx(0.0)
     assert stage(100, schedule="constant").factor(99) == 1.0
-    assert stage(100, schedule="cosine", hold=0.0).factor(50) == pytest.approx(0.5)
+    assert stage(100, schedule="cosine", hold=0.0).factor(55) == pytest.approx(0.5)
+    decaying = stage(100, schedule="cosine", hold=0.0, warmup_steps=20)
+    assert decaying.factor(19) == decaying.factor(20) == 1.0
+    assert decaying.factor(60) == pytest.approx(0.5)
 
 
 def test_a_stretch_keeps_its_length_if_its_multiplier_does_not_divide_it() -> None:

@@ -15,13 +15,19 @@ from tests.fixtures.streams import white_noise
 from zoo.config import build, compose, plain
 from zoo.streaming.simulate import Source, simulate
 from zoo.training.estimate import distribution, estimate
+from zoo.training.schedule import Limits
 from zoo.training.settings import TrainingSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "checkpoints" / "infinisst_minitalks_en-de"
 SIZES = ("minitalks", "llama8b")
 PARTS = {1: ["encoder", "adapter"], 2: ["decoder"]}
-POSITIONS = 12.5 + 3.5  # of the decoder in a second: speech embeddings and text
+BATCHES = 8 * 4  # of an update: GPUs and parts
+CHUNK, SEGMENT = (
+    22,
+    39,
+)  # tokens that the released code counts for a chunk, and beside chunks and text
+CHUNKS, CHUNK_SECONDS = 30, 0.96
 MEMORY = (48 - 2) * 1e9  # bytes of an L40S, less a reserve
 
 
@@ -49,15 +55,18 @@ def test_both_sizes_have_the_method_of_the_paper(stage: int, size: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "positions", "rate", "warmup", "epochs"),
+    ("stage", "tokens", "rate", "warmup", "epochs"),
     [(1, 57_600, 2e-4, 1000, 6), (2, 76_800, 7e-6, 100, 1)],
 )
 def test_the_large_size_has_the_numbers_of_the_paper(
-    stage: int, positions: int, rate: float, warmup: int, epochs: int
+    stage: int, tokens: int, rate: float, warmup: int, epochs: int
 ) -> None:
     cfg = compose("train", experiment(stage, "llama8b"))
     (only,) = build(cfg.training).curriculum.stages
-    assert only.step_seconds * POSITIONS == positions
+    segments = tokens // BATCHES // (CHUNK * CHUNKS + SEGMENT)  # text lowers it no further
+    limits = Limits(only.step_seconds / BATCHES)
+    assert limits.count(CHUNKS * CHUNK_SECONDS) == segments == {1: 2, 2: 3}[stage]
+    assert only.factor(warmup - 1) == 1.0
     assert (only.learning_rate, only.warmup_steps, only.passes) == (rate, warmup, epochs)
     assert cfg.backbone.decoder == "meta-llama/Llama-3.1-8B-Instruct"
     assert cfg.backbone.gradient_checkpointing

@@ -99,7 +99,8 @@ class Stage:
         if self.schedule == "constant":
             return warmup_factor
 
-        decay_start = self.hold * self.steps
+        # A decay below the warm-up would lower the peak.
+        decay_start = max(warmup, self.hold * self.steps)
         progress = max(0.0, (step - decay_start) / max(1.0, self.steps - decay_start))
         if self.schedule == "linear":
             return warmup_factor * (1.0 - progress)
