@@ -18,6 +18,7 @@ from transformers import (
     BertTokenizerFast,
     LlamaConfig,
     LlamaForCausalLM,
+    PreTrainedTokenizerBase,
     Wav2Vec2Config,
     Wav2Vec2FeatureExtractor,
     Wav2Vec2ForCTC,
@@ -183,4 +184,26 @@ def _text_llm(folder: Path, special: list[str], seed: int, *, chat: str | None =
     torch.manual_seed(seed)
     shape = {**CAUSAL, "tie_word_embeddings": False, "vocab_size": len(tokenizer)}
     config = LlamaConfig(**shape, bos_token_id=tokenizer.bos_token_id, pad_token_id=None)
-    LlamaForCausalLM(config).save_pretrained(folder)
+    network = LlamaForCausalLM(config)
+    if chat is not None:
+        _teach_to_end(network, tokenizer)
+    network.save_pretrained(folder)
+
+
+def _teach_to_end(network: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Train a network for a moment to answer with a few words and the end of the turn.
+
+    A random network never ends its answers, and all work on them fails.
+    """
+    answer = tokenizer(f"{TEXTS[0][:12]}{tokenizer.eos_token}", add_special_tokens=False).input_ids
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    for step in range(60):
+        message = {"role": "user", "content": TEXTS[0][step % 20 : 40 + step % 7]}
+        prompt = tokenizer.apply_chat_template([message], add_generation_prompt=True)
+        prompt = prompt if isinstance(prompt, list) else prompt["input_ids"]
+        ids = torch.tensor([[*prompt, *answer]])
+        labels = ids.clone()
+        labels[:, : len(prompt)] = -100
+        optimizer.zero_grad()
+        network(ids, labels=labels).loss.backward()
+        optimizer.step()

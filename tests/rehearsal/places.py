@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,8 +44,9 @@ class Places:
 
     @classmethod
     def make(cls, folder: Path) -> "Places":
-        """Write models and corpora, unless the folder has them, and return the places."""
+        """Write models and corpora, unless the folder has them, and remove runs of before."""
         places = cls(folder)
+        shutil.rmtree(places.runs, ignore_errors=True)
         for name, write in (
             ("hub", write_hub),
             ("mustc", corpora.mustc),
@@ -144,12 +146,12 @@ class Places:
         ablations = outputs / "ablations_published"
         infinisst = [f"infinisst_paper/infinisst_llama8b_en-{code}" for code in LANGUAGES]
         infinisst += [f"ablations_published/{name}" for name in ABLATIONS]
-        links = {outputs / name / "stage2" / "export": "infinisst" for name in infinisst}
+        links = {outputs / name / "stage2" / "export": "infinisst_llama8b" for name in infinisst}
         links |= {
-            ablations / "streamuni_mixture" / name / "export": "streamuni" for name in MIXTURES
+            ablations / "streamuni_mixture" / name / "export": "phi4_published" for name in MIXTURES
         }
-        for link, system in links.items():
-            if not link.exists() and (exports := self._exports(system)):
+        for link, backbone in links.items():
+            if not link.exists() and (exports := self._exports(backbone)):
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(exports[0])
         for code in LANGUAGES:
@@ -203,16 +205,22 @@ class Places:
         return found[-1]
 
     def _export(self, command: Command) -> Path:
-        """Return the newest export of a training of the command's system."""
-        wanted = "infinisst" if "infinisst" in command.text else "streamuni"
-        if exports := self._exports(wanted):
+        """Return the newest export of a training of the command's backbone."""
+        is_large = given(command.words, "backbone") in ("infinisst", "phi4_multimodal") or (
+            given(command.words, "size") in ("published", "llama8b")
+        )
+        if "infinisst" in command.text:
+            backbone = "infinisst_llama8b" if is_large else "infinisst_minitalks"
+        else:
+            backbone = "phi4_published" if is_large else "phi4_minitalks"
+        if exports := self._exports(backbone):
             return exports[-1]
-        raise ZooError(f"It needs an export of {wanted}, and no command before it wrote one.")
+        raise ZooError(f"It needs an export of {backbone}, and no command before it wrote one.")
 
-    def _exports(self, system: str) -> Sequence[Path]:
-        """Return the exports of trainings of a system, the newest last."""
+    def _exports(self, backbone: str) -> Sequence[Path]:
+        """Return the exports of trainings of a backbone, the newest last."""
         exports = [path for path in self.runs.glob("outputs/**/export") if not path.is_symlink()]
-        line = f"  - system={system}\n"
+        line = f"  - backbone={backbone}\n"
         fitting = [path for path in exports if line in (path / "config.yaml").read_text()]
         return sorted(fitting, key=os.path.getmtime)
 

@@ -22,7 +22,9 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
     """
     words = [word.replace("trainer.devices=8", "trainer.devices=2") for word in words]
     if command.kind == "evaluate" and given(words, "resume") is None:
-        return [*words, *_evaluation(words)]
+        added = _evaluation(words)
+        options = [word for word in added if word.startswith("--")]  # stand before overrides
+        return [*words[:2], *options, *words[2:], *(word for word in added if word not in options)]
     if command.kind == "train":
         return [*words, *_training(words)]
     if command.kind == "zoo.prepare":
