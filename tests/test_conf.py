@@ -99,6 +99,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
 LETTERS = ("aligner_minitalks", "recogniser_minitalks")  # experiments without a tokenizer
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
+FILTERS = ("default", "infinisst")  # tests/prepare/test_job.py builds them
 METRICS = ("chrfpp", "lowercase_bleu", "ter")  # tests/metrics/test_extra_metrics.py builds them
 SWEEPS = (  # tests/test_sweeps.py runs them
     "hparams_search/optuna.yaml",
@@ -181,6 +182,7 @@ def test_every_file_is_one_of_those_tested_here() -> None:
     }
     expected |= {f"strategy/{name}.yaml" for name in STRATEGIES} | set(SWEEPS)
     expected |= {f"metric/{name}.yaml" for name in METRICS}
+    expected |= {f"filters/{name}.yaml" for name in FILTERS}
     expected |= {f"optimizer/{name}.yaml" for name in OPTIMIZERS}
     expected |= {f"size/{name}.yaml" for name in SIZES}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
@@ -210,6 +212,7 @@ def test_sizes_have_the_same_keys() -> None:
     small, *others = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
     assert all(other.keys() == small.keys() for other in others)
     assert all(other.windows.keys() == small.windows.keys() for other in others)
+    assert all(other.weights.keys() == small.weights.keys() for other in others)
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)

@@ -15,8 +15,10 @@ import torch
 from omegaconf import DictConfig
 
 from tests.fixtures import processes
+from tests.prepare.conftest import write_corpus
 from zoo.audio import files as audio
 from zoo.config import compose
+from zoo.data import manifest
 from zoo.data.corpora import Aligned
 from zoo.data.manifest import decode
 from zoo.errors import ZooError
@@ -77,6 +79,25 @@ def test_a_corpus_becomes_data_for_a_training(corpus: Path, tmp_path: Path) -> N
     assert table[2].split("\t")[:7] == [
         *("talk/0", "1", "2.000", "0.500", "no", "only sounds", "(Laughter)")
     ]
+
+
+def test_sounds_stay_and_names_go_as_in_infinisst(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    write_corpus(folder)
+    talks = []
+    for talk in Aligned(folder=str(folder)).talks("train"):
+        first = talk.segments[0]
+        german = replace(first.targets["de"], text=f"CA: {first.targets['de'].text}")
+        named = replace(first, source=f"CA: {first.source}", targets={"de": german})
+        talks.append(replace(talk, segments=(named, *talk.segments[1:])))
+    manifest.write(folder / "train.jsonl", talks)
+    run(folder, tmp_path / "out", "filters=infinisst")
+    for talk in Aligned(folder=str(tmp_path / "out")).talks("train"):
+        named, sound, _ = talk.segments
+        assert "CA:" not in f"{named.source} {named.targets['de'].text}"
+        assert sound.usable
+        assert sound.words == (Word("(Laughter)", 2.0, 2.5),)
+        assert sound.targets["de"].alignment == ((0,),)
 
 
 def test_audio_is_written_to_tar_archives(
@@ -231,7 +252,7 @@ def test_only_what_depends_on_a_changed_setting_is_done_again(corpus: Path, tmp_
     assert changed == {"filters"}
     table = (out / "train.segments.tsv").read_text()
     reasons = [line.split("\t")[5] for line in table.splitlines()]
-    assert reasons[1:4] == ["", "word times", "characters per second"]
+    assert reasons[1:4] == ["", "", "characters per second"]
 
 
 def test_a_split_of_which_no_segment_can_be_used_is_refused(corpus: Path, tmp_path: Path) -> None:

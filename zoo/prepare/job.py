@@ -39,6 +39,7 @@ from zoo.prepare.steps.recognition import RecognitionStep
 from zoo.prepare.steps.trajectories import TrajectoriesStep
 from zoo.prepare.steps.words import WordsStep
 from zoo.prepare.store import WORK, Store, parts_of, states_of
+from zoo.prepare.texts import without_speakers
 from zoo.talks import Talk, of_one_name
 from zoo.tracking import media
 from zoo.tracking.run import open_run
@@ -74,6 +75,8 @@ def prepare(cfg: Config) -> None:
         split: check_split(corpus.talks(split, limit=settings.talks), split, settings.targets)
         for split in settings.splits
     }
+    if build(cfg.filters).strip_speakers:
+        talks = {split: list(map(without_speakers, given)) for split, given in talks.items()}
 
     with explained_full_disk(folder):
         write_splits(cfg, settings, talks, stages, folder)

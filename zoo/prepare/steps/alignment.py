@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zoo.alignment.words.base import Pair, WordAligner
 from zoo.languages import language
 from zoo.prepare.items import Item, Notes
+from zoo.prepare.texts import is_only_sounds
 from zoo.talks import Segment, Target
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class AlignmentStep:
     """Gives each translation its units and their source words.
 
     The aligner gets all segments in the order of the corpus, one language of the translations after
-    the other. Segments without word times keep what they have.
+    the other. Segments without word times keep what they have. The translation of a description of
+    a sound, such as "(Laughter)", belongs to its first word if it has no alignment.
 
     Args:
         aligner: aligner of words, or the alignments of the corpus.
@@ -88,6 +90,14 @@ def _pair(segment: Segment, source: str, code: str) -> Pair:
     return words, language(code).units(segment.targets[code].text)
 
 
+def _sound(target: Target, code: str) -> Target:
+    """Return the translation of a description of a sound with an alignment."""
+    units = tuple(language(code).units(target.text))
+    if any(target.alignment) or not units:
+        return target
+    return replace(target, words=units, alignment=((0,),) * len(units), needs=())
+
+
 def _with_targets(item: Item, number: int, targets: dict[TranslationKey, Target]) -> Item:
     """Return an item with aligned translations; those that have no alignment get a reason."""
     segments: dict[int, Segment] = {}
@@ -99,6 +109,8 @@ def _with_targets(item: Item, number: int, targets: dict[TranslationKey, Target]
             code: targets.get((number, index, code), target)
             for code, target in segment.targets.items()
         }
+        if is_only_sounds(segment.source):
+            new_targets = {code: _sound(target, code) for code, target in new_targets.items()}
         segments[index] = replace(segment, targets=new_targets)
         lost = [
             code

@@ -3,7 +3,6 @@
 A filtered segment stays in its talk, so that its audio is not taken for a pause.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -16,13 +15,9 @@ from zoo.prepare.steps.estimation import ESTIMATE
 from zoo.prepare.steps.recognition import WER
 from zoo.prepare.steps.trajectories import UNALIGNED
 from zoo.prepare.steps.words import SCORE
+from zoo.prepare.texts import find_speaker, find_tag, is_only_sounds
 from zoo.talks import Segment
 from zoo.types import Seconds
-
-# (Laughter), [Applause], （笑声）, ♪ ... ♪: descriptions of sounds, and comments of transcribers
-_TAG = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|（[^（）]*）|【[^【】]*】|♪[^♪]*♪?|<[^<>]*>")
-# "Chris Anderson: ..." and "CA: ..."; one to four capitalised words before a colon and a space
-_SPEAKER = re.compile(r"^\s*(?:[-–—]\s*)?[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}: ")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +30,8 @@ class Filters:
         tags: whether segments with such a description among the words are filtered.
         speakers: whether segments are filtered whose transcript begins with the name of a speaker,
             such as "CA: ".
+        strip_speakers: whether such names are removed from transcripts and translations, before all
+            steps.
         min_seconds: minimum duration.
         max_seconds: maximum duration.
         min_rate: minimum number of characters of the transcript per second, white space included.
@@ -56,6 +53,7 @@ class Filters:
     sounds: bool = True
     tags: bool = True
     speakers: bool = True
+    strip_speakers: bool = False
     min_seconds: Seconds | None = 0.3
     max_seconds: Seconds | None = 60.0
     min_rate: float | None = 1.0
@@ -123,17 +121,18 @@ class FiltersStep(PlainStep):
             yield "no transcript", ""
         if any(not text.strip() for text in texts[1:]):
             yield "no translation", ""
-        if self.filters.sounds and not _letters(_TAG.sub(" ", segment.source)):
+        if self.filters.sounds and is_only_sounds(segment.source):
             yield "only sounds", segment.source
-        if self.filters.tags and (match := next(filter(None, map(_TAG.search, texts)), None)):
-            yield "tags", match[0]
-        if self.filters.speakers and (match := _SPEAKER.match(segment.source)):
-            yield "speaker's name", match[0].strip()
+        if self.filters.tags and (tag := next(filter(None, map(find_tag, texts)), None)):
+            yield "tags", tag
+        if self.filters.speakers and (name := find_speaker(segment.source)):
+            yield "speaker's name", name
 
     def _of_numbers(self, segment: Segment, note: Notes, source: str) -> Iterator[tuple[str, str]]:
         """Yield reason and detail of the filters of numbers; ``source``: the source language."""
         limits = self.filters
-        rate = len(segment.source) / segment.duration
+        # The length of a description of a sound does not follow from the duration of the sound.
+        rates = [] if is_only_sounds(segment.source) else [len(segment.source) / segment.duration]
         ratios = [
             _ratio(segment.source, target.text, (source, code), limits.ratio_slack)
             for code, target in segment.targets.items()
@@ -142,7 +141,7 @@ class FiltersStep(PlainStep):
         estimates = [value for name, value in note.scores.items() if name.startswith(ESTIMATE)]
         checks: Sequence[tuple[str, Sequence[float], float | None, float | None]] = (
             ("duration", [segment.duration], limits.min_seconds, limits.max_seconds),
-            ("characters per second", [rate], limits.min_rate, limits.max_rate),
+            ("characters per second", rates, limits.min_rate, limits.max_rate),
             ("ratio of lengths", ratios, None, limits.max_ratio),
             ("unaligned words", unaligned, None, limits.max_unaligned),
             (SCORE, [note.scores[SCORE]] if SCORE in note.scores else [], limits.min_score, None),
@@ -153,11 +152,6 @@ class FiltersStep(PlainStep):
             for value in values:
                 if (least is not None and value < least) or (most is not None and value > most):
                     yield name, f"{value:.2f}"
-
-
-def _letters(text: str) -> bool:
-    """Return whether a text has letters or digits."""
-    return any(map(str.isalnum, text))
 
 
 def _ratio(source: str, target: str, codes: tuple[str, str], slack: int) -> float:

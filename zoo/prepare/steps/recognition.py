@@ -10,6 +10,7 @@ from zoo.languages import language
 from zoo.metrics.asr import Normaliser
 from zoo.metrics.quality import ErrorRate
 from zoo.prepare.items import Item, Notes
+from zoo.prepare.texts import is_only_sounds
 from zoo.recognisers.base import Recogniser
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ WER = "WER"
 
 
 class RecognitionStep:
-    """Transcribes the usable segments and measures the WER in percent, CER in Chinese and the like.
+    """Transcribes the usable segments with speech and measures their error rates.
 
-    Both texts are normalised as in Whisper's evaluation.
+    They are the WER in percent, the CER in Chinese and the like. Both texts are normalised as in
+    Whisper's evaluation.
 
     Args:
         recogniser: recogniser of the source language.
@@ -53,7 +55,9 @@ class RecognitionStep:
         references = {
             index: words
             for index, segment in enumerate(item.talk.segments)
-            if item.usable[index] and (words := normaliser.words(segment.source, spoken))
+            if item.usable[index]
+            and not is_only_sounds(segment.source)
+            and (words := normaliser.words(segment.source, spoken))
         }
         waves = [
             audio.load(

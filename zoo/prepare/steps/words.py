@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords, WordTimer
 from zoo.data.word_times import transcript_words
-from zoo.languages import language
+from zoo.languages import Language, language
 from zoo.prepare.items import Item, Notes
+from zoo.prepare.texts import is_only_sounds
 from zoo.talks import Segment, Talk, Word
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class WordsStep:
     """Gives the segments the times of their words.
 
     Segments without letters or digits, and those that trainings cannot use anyway, keep what they
-    have.
+    have. The words of a description of a sound, such as "(Laughter)", take equal parts of its
+    segment: no aligner finds them in the audio.
 
     Args:
         timer: aligner of transcripts and audio.
@@ -76,6 +78,8 @@ class WordsStep:
             )
             if usable and any(map(str.isalnum, segment.source))
         ]
+        sounds = [index for index in indices if is_only_sounds(item.talk.segments[index].source)]
+        indices = [index for index in indices if index not in sounds]
         chosen = [item.talk.segments[index] for index in indices]
         segments: dict[int, Segment] = {}
         notes: dict[int, Notes] = {}
@@ -87,7 +91,21 @@ class WordsStep:
                 note = replace(note, scores={**note.scores, SCORE: round(timed.score, 4)})
             segments[index] = _with_words(segment, timed)
             notes[index] = note
+        spoken = language(item.talk.source_language)
+        for index in sounds:
+            segment = item.talk.segments[index]
+            segments[index] = _with_words(segment, TimedWords(_spread(segment, spoken)))
         return item.with_segments(segments, notes)
+
+
+def _spread(segment: Segment, spoken: Language) -> tuple[Word, ...]:
+    """Return the words of a transcript with equal parts of the segment's duration."""
+    texts = spoken.units(segment.source)
+    length = segment.duration / len(texts)
+    return tuple(
+        Word(text, segment.offset + length * index, segment.offset + length * (index + 1))
+        for index, text in enumerate(texts)
+    )
 
 
 def _with_words(segment: Segment, timed: TimedWords) -> Segment:
