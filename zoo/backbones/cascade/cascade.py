@@ -21,20 +21,15 @@ from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
+from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import (
-    CLOSING,
-    Vocabulary,
-    containing,
-    detokenise,
-    vocabularies,
-)
+from zoo.backbones.common.text.vocabulary import CLOSING, containing, detokenise
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task
 
 FAMILY = "cascade"  # excluded as a transcriber: a cascade needs another backbone to transcribe
 NEEDED = frozenset(  # capabilities that a transcriber must expose
@@ -75,7 +70,7 @@ class Cascade(Backbone):
         prompt: Builds the prompts of the translator.
         never: Token ids that the translator never generates.
         ends: Token ids that end an answer of the translator.
-        vocabularies: Word boundaries of the tokenizer, by the unit in which a language is counted.
+        vocabularies: Word boundaries of the tokenizer by language.
     """
 
     trains_on = ExcerptConfig
@@ -88,7 +83,7 @@ class Cascade(Backbone):
     prompt: CascadePrompt
     never: list[int]
     ends: list[int]
-    vocabularies: dict[UnitKind, Vocabulary]
+    vocabularies: Vocabularies
 
     def __init__(
         self,
@@ -190,7 +185,7 @@ class Cascade(Backbone):
         self.prompt = CascadePrompt(
             tokenizer=self.tokenizer, template=self.template, prefix_place=self.prefix_place
         )
-        self.vocabularies = vocabularies(self.tokenizer)
+        self.vocabularies = Vocabularies(self.tokenizer, "jieba")
         self.transcriber.load()
         self.translator = translator.build(
             self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype
@@ -402,7 +397,7 @@ class Cascade(Backbone):
         if self.prompt.forces or not partial_text.prefix or not tokens:
             return tokens
         vocabulary = partial_text.vocabulary
-        if vocabulary is self.vocabularies["char"]:  # a language without spaces
+        if vocabulary.unit == "char":  # a language without spaces
             return tokens
         if bool(vocabulary.starts[tokens[0]]):
             return tokens
@@ -428,7 +423,7 @@ class Cascade(Backbone):
         return PartialText(
             opening=opening,
             prefix=prefix,
-            vocabulary=self.vocabularies[session.target_language.unit],
+            vocabulary=self.vocabularies.of(session.target_language),
             frames=0,
         )
 

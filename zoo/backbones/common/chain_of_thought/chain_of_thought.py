@@ -44,8 +44,8 @@ from zoo.backbones.common.teacher_forcing import (
     enable_checkpointing,
     gradients_if_trained,
 )
+from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.unspaced import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.errors import ZooError, check_numbers

@@ -7,10 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.vocabulary import BYTE, BYTES, SPACES, Vocabulary
-from zoo.errors import check_choice
 from zoo.languages import Language
-
-WORDS = ("jieba", "characters")
 
 
 class UnspacedWords(Vocabulary):
@@ -31,7 +28,6 @@ class UnspacedWords(Vocabulary):
         self.language = language
         self._tokenizer = tokenizer
         self._added = frozenset(tokenizer.added_tokens_decoder)
-        self._byte_level = not any(piece.startswith(SPACES[1]) for piece in tokenizer.get_vocab())
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
         """Return (n,) bool for ids (n,), True where a token begins a word.
@@ -75,45 +71,10 @@ class UnspacedWords(Vocabulary):
         # A model may score more ids than the tokenizer has; these have no piece.
         if token in self._added or not isinstance(piece, str):
             return b""
-        if self._byte_level:
+        if self.byte_level:
             return bytes(BYTES[character] for character in piece)
         byte = BYTE.fullmatch(piece)
         return bytes([int(byte[1], 16)]) if byte else piece.replace(SPACES[1], " ").encode()
-
-
-class Vocabularies:
-    """The vocabularies of one tokenizer, one per language; each is made at its first use.
-
-    All languages that are written with spaces share one vocabulary.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, words: str) -> None:
-        """Set the tokenizer and the words of languages that are written without spaces.
-
-        Args:
-            tokenizer: tokenizer whose ids the vocabularies receive.
-            words: jieba: words are those of jieba's segmentation. characters: each character is a
-                word.
-
-        Raises:
-            ZooError: If ``words`` has another value.
-        """
-        check_choice("kind of words", words, WORDS)
-        self._tokenizer = tokenizer
-        self._segments = words == "jieba"
-        self._by_language: dict[str, Vocabulary] = {}
-
-    def of(self, language: Language) -> Vocabulary:
-        """Return the vocabulary of a language."""
-        segments = self._segments and language.unit == "char"
-        key = language.code if segments else language.unit
-        if key not in self._by_language:
-            self._by_language[key] = (
-                UnspacedWords(self._tokenizer, language)
-                if segments
-                else Vocabulary(self._tokenizer, language.unit)
-            )
-        return self._by_language[key]
 
 
 def _count_bytes(text: str) -> int:

@@ -44,6 +44,8 @@ class Vocabulary:
     Special (added) tokens, and ids that the tokenizer lacks, have no boundary.
 
     Attributes:
+        unit: Unit in which the language is counted.
+        byte_level: Whether pieces represent bytes by characters.
         starts: (vocabulary,) bool, True if the token begins a word. With unit "word", tokens that
             begin with a space, or consist of a space only, begin a word. With unit "char", every
             character is a word. Tokens that consist of a space only, or that begin with a
@@ -55,6 +57,8 @@ class Vocabulary:
         pieces = plain_pieces(tokenizer)
         size = max([*pieces, *tokenizer.added_tokens_decoder]) + 1
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
+        self.unit = unit
+        self.byte_level = byte_level
         # The last entry represents all ids that the tokenizer lacks.
         starts = [False] * (size + 1)
         ends = [False] * (size + 1)
@@ -155,6 +159,17 @@ def _begins_character(piece: str, byte_level: bool) -> bool:
     elif byte_level:
         first_byte = BYTES.get(piece[:1], 0)
     return not 0x80 <= first_byte < 0xC0  # these are the continuation bytes of UTF-8
+
+
+def has_letters(piece: str, byte_level: bool) -> bool:
+    """Return whether a piece has a letter or a digit, or a part of a character that may be one."""
+    if byte_level:
+        spelled = bytes(BYTES[sign] for sign in piece if sign in BYTES)
+    else:
+        byte = BYTE.fullmatch(piece)
+        spelled = bytes([int(byte[1], 16)]) if byte else piece.encode()
+    text = spelled.decode(errors="replace")
+    return any(character.isalnum() or character == "\ufffd" for character in text)
 
 
 def _spelled(piece: str) -> str:

@@ -1,0 +1,91 @@
+"""Words as policies count them that wait for a number of source words: without punctuation marks.
+
+``Language.words`` counts the words of a transcript in the same way.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from zoo.backbones.common.text.unspaced import UnspacedWords
+from zoo.backbones.common.text.vocabulary import Vocabulary, has_letters, plain_pieces
+from zoo.errors import check_choice
+from zoo.languages import Language
+
+WORDS = ("jieba", "characters")
+
+
+class SpacedWords(Vocabulary):
+    """Word boundaries of a language with spaces, where a free-standing mark is no word.
+
+    Tokens between two spaces that have no letter or digit, such as the dash in "ja – nein", belong
+    to the previous word.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(tokenizer, "word")
+        spoken = torch.zeros(len(self._starts), dtype=torch.bool)
+        pieces = plain_pieces(tokenizer)
+        byte_level = self.byte_level
+        spoken[[token for token, piece in pieces.items() if has_letters(piece, byte_level)]] = True
+        self._spoken = spoken
+
+    def word_starts(self, token_ids: Tensor) -> Tensor:
+        """Return (n,) bool for ids (n,), True where a token begins a word.
+
+        The first token always begins a word.
+        """
+        starts = super().word_starts(token_ids)
+        if not len(starts):
+            return starts
+        word_of_token = starts.cumsum(0) - 1
+        num_spoken = torch.zeros(int(word_of_token[-1]) + 1, dtype=torch.long)
+        num_spoken.index_add_(0, word_of_token, self._spoken[self._clamp(token_ids)].long())
+        starts &= num_spoken[word_of_token] > 0
+        starts[0] = True
+        return starts
+
+    def words(self, token_ids: Sequence[int]) -> int:
+        """Return the number of complete words: words that are followed by another word."""
+        return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
+
+
+class Vocabularies:
+    """The vocabularies of one tokenizer, one per language; each is made at its first use.
+
+    All languages that are written with spaces share one vocabulary.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, words: str) -> None:
+        """Set the tokenizer and the words of languages that are written without spaces.
+
+        Args:
+            tokenizer: tokenizer whose ids the vocabularies receive.
+            words: jieba: words are those of jieba's segmentation. characters: each character is a
+                word.
+
+        Raises:
+            ZooError: If ``words`` has another value.
+        """
+        check_choice("kind of words", words, WORDS)
+        self._tokenizer = tokenizer
+        self._segments = words == "jieba"
+        self._by_language: dict[str, Vocabulary] = {}
+
+    def of(self, language: Language) -> Vocabulary:
+        """Return the vocabulary of a language."""
+        segments = self._segments and language.unit == "char"
+        key = language.code if segments else language.unit
+        if key not in self._by_language:
+            self._by_language[key] = self._make(language)
+        return self._by_language[key]
+
+    def _make(self, language: Language) -> Vocabulary:
+        """Return a new vocabulary of a language."""
+        if language.unit == "word":
+            return SpacedWords(self._tokenizer)
+        if self._segments:
+            return UnspacedWords(self._tokenizer, language)
+        return Vocabulary(self._tokenizer, "char")
