@@ -113,7 +113,11 @@ def test_an_evaluation_scores_all_rows_in_one_process(
     assert "COMET" in bad.p_values["bootstrap"]
     assert "COMET" in done.out
     assert (here / "run" / "curves_COMET_my_kiwi.png").is_file()
-    assert '"quality":["BLEU","chrF","COMET","COMET_my_kiwi"]' in (
+    assert bad.scores["COMET_MEAN"] == pytest.approx(
+        (bad.scores["COMET"] + bad.scores["COMET_my_kiwi"]) / 2
+    )
+    assert "|models:Unbabel/wmt22-comet-da + metrics/my-kiwi|" in bad.signatures["COMET_MEAN"]
+    assert '"quality":["BLEU","chrF","COMET","COMET_my_kiwi","COMET_MEAN"]' in (
         here / "run" / "report.html"
     ).read_text().replace(" ", "")
     logged = (here / "run" / "metrics.csv").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 from zoo.data.cache import cache_root
 from zoo.disk.files import check_links
 from zoo.errors import ZooError
-from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_rows
+from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_names, score_rows
 from zoo.evaluation.talks import has_references
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
@@ -115,13 +115,12 @@ def _outputs(log: Path) -> dict[str, str]:
 def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
     """Return a row with the scores of COMET."""
     scores = found.scores(models, _resegmentation(row))
-    names = {model.score: model.name for model in models}
     return replace(
         row,
         scores=row.scores | {name: score.value for name, score in scores.items()},
         signatures=row.signatures | {name: score.signature for name, score in scores.items()},
         talks=found.added_to(row.talks),
-        settings=replace(row.settings, comet={**row.settings.comet, **names}),
+        settings=replace(row.settings, comet={**row.settings.comet, **score_names(models)}),
     )
 
 

@@ -13,6 +13,14 @@ from zoo.progress import show_progress
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
 
+MEAN = "COMET_MEAN"  # mean of several models, as InfiniSST's paper reports XCOMET-XL and -XXL
+
+
+def score_names(models: Sequence[CometModel]) -> dict[str, str]:
+    """Return the names of the models by the names of their scores, and of their mean if several."""
+    names = {model.score: model.name for model in models}
+    return names | {MEAN: " + ".join(names.values())} if len(names) > 1 else names
+
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
@@ -87,20 +95,24 @@ class RowScores:
             models: the models.
             resegmentation: how the output was assigned to segments, for the signature.
         """
-        found: dict[str, Score] = {}
-        for model in models:
-            facts: dict[str, str | bool | None] = {
+        facts: dict[str, dict[str, str | bool | None]] = {
+            model.score: {
                 "model": model.name,
                 "files": model.fingerprint[:12],
                 "reference": model.reference,
                 "unbabel-comet": model.version,
             }
-            name, documents = model.score, list(self.documents[model.score].values())
-            signed = signature(name, **facts, reseg=resegmentation)
+            for model in models
+        }
+        if MEAN in self.segments:
+            facts[MEAN] = {"models": score_names(models)[MEAN], "unbabel-comet": models[0].version}
+        found: dict[str, Score] = {}
+        for name, own in facts.items():
+            signed = signature(name, **own, reseg=resegmentation)
             found[name] = Score(name, fmean(self.segments[name]), signed)
-            if documents:
-                name = f"Doc{name}"
-                found[name] = Score(name, fmean(documents), signature(name, **facts))
+            if documents := list(self.documents[name].values()):
+                whole = f"Doc{name}"
+                found[whole] = Score(whole, fmean(documents), signature(whole, **own))
         return found
 
     def added_to(self, talks: Sequence[TalkScores]) -> tuple[TalkScores, ...]:
@@ -124,7 +136,9 @@ def score_rows(comet: Comet, rows: Sequence[RowTexts]) -> list[RowScores]:
     Raises ZooError if the process stops.
     """
     texts = [text for row in rows for text in (*row.segments, *row.documents.values())]
-    scored = comet.score(texts, _shown)
+    scored = dict(comet.score(texts, _shown))
+    if len(scored) > 1:
+        scored[MEAN] = [fmean(values) for values in zip(*scored.values(), strict=True)]
     found: list[RowScores] = []
     start = 0
     for row in rows:
