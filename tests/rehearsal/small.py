@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from omegaconf import DictConfig
+
 from tests.fixtures.tiny_models import ENCODER
 from tests.rehearsal.commands import Command, given
 from zoo.config import compose, plain
@@ -39,8 +41,12 @@ def _evaluation(words: Sequence[str]) -> list[str]:
     config = compose("evaluate", overrides)
     if config["compare"] is not None:
         if given(words, "size") == "published":
-            added += [f"--config-dir={CONF}", "size.infinisst=infinisst_tiny"]
+            own = [path.stem for path in (CONF / "backbone").glob("*.yaml")]
+            added += [f"--config-dir={CONF}"]
+            added += [f"size.{name.removesuffix('_tiny')}={name}" for name in own]
+            added.append("size.speech_llm=phi4_tiny")
         return added
+    added += _short_answers(config)
     if given(words, "backbone") == "infinisst" and "convention=released" not in words:
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     knob = config.system.get("knob")
@@ -50,10 +56,20 @@ def _evaluation(words: Sequence[str]) -> list[str]:
     return added
 
 
+def _short_answers(config: DictConfig) -> list[str]:
+    """Return arguments that end the answers of a backbone early: a random model does not."""
+    backbone = config.backbone
+    if "max_tokens" in backbone:
+        nested = ["backbone.transcriber.max_tokens=12"] if "transcriber" in backbone else []
+        return ["backbone.max_tokens=12", *nested]
+    return ["backbone.search.tokens_per_chunk=2"] if "infinisst" in backbone._target_ else []
+
+
 def _training(words: Sequence[str]) -> list[str]:
     """Return arguments of a training of a few steps on one development talk."""
-    stages = plain(compose("train", _overrides(words)), resolve=False)["training"]["curriculum"]
-    added = ["logger=csv", "training.dev_talks=1"]
+    config = compose("train", _overrides(words))
+    stages = plain(config, resolve=False)["training"]["curriculum"]
+    added = ["logger=csv", "training.dev_talks=1", *_short_answers(config)]
     for name, stage in stages["stages"].items():
         if stage and (stage.get("steps") or stage.get("passes")):
             added += [
