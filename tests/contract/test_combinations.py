@@ -48,8 +48,8 @@ HISTORIES: dict[str, Callable[[], History]] = {
         words=3, cut="always", min_seconds=5 * FRAME_SECONDS
     ),
     "punctuation": Punctuation,
-    "punctuation, after": lambda: Punctuation(keep="after"),
-    "punctuation, capped": lambda: Punctuation(keep="after", max_tokens=5),
+    "punctuation, after": lambda: Punctuation(keep="after", rows="hypothesis"),
+    "punctuation, capped": lambda: Punctuation(keep="after", rows="hypothesis", max_tokens=5),
     "punctuation, sentence": lambda: Punctuation(keep="sentence", cut="always"),
     "voice activity": lambda: VoiceActivity(
         min_seconds=8 * FRAME_SECONDS,
@@ -184,7 +184,7 @@ WORDS = round(LONG / (WORD_FRAMES * FRAME_SECONDS))
     [
         (RecentWords(words=20), 2 * 20),
         (RecentWords(words=20, cut="always", min_seconds=2), 2 * 20),
-        (Punctuation(keep="after"), 2 * 30),
+        (Punctuation(keep="after", rows="hypothesis"), 2 * 30),
         (Punctuation(keep="sentence"), 2 * 60),
     ],
 )

@@ -75,30 +75,32 @@ def test_punctuation_cuts_text_at_the_end_of_a_sentence(
 ) -> None:
     stream = session(20, prefix=num_written)
     answer = answered(tokens, attended)
-    assert Punctuation(keep="after").trim(stream, answer) == after
+    assert Punctuation(keep="after", rows="hypothesis").trim(stream, answer) == after
     assert Punctuation().trim(stream, answer) == sentence
 
 
 @pytest.mark.parametrize(
-    ("tokens", "attended", "kept", "hypothesis"),
+    ("tokens", "attended", "frames"),
     [
-        # nothing is kept: only what was translated goes, or up to what waits
-        ("w?ww", [3, 4, 9, 12], 5, 9),
-        ("w?ww", [3, 8, 6, 12], 6, 6),  # what waits attends to audio that was translated
-        ("w?", [3, 4], 5, 5),  # nothing waits
-        ("w?", [9, 4], 10, 10),  # the last frame that any of it attended to
-        ("w?", [3, 19], 20, 20),  # all audio may go
+        # Nothing is kept: audio goes up to what waits, even if that was translated.
+        ("w?ww", [3, 4, 9, 12], 9),
+        ("w?ww", [3, 8, 6, 12], 6),
+        ("w?", [3, 4], 5),  # nothing waits: what was translated goes
+        ("w?", [9, 4], 10),  # up to the last frame that any of it attended to
+        ("w?", [3, 19], 20),  # all audio may go
     ],
 )
 def test_where_no_text_is_kept_audio_that_is_not_translated_stays(
-    tokens: str, attended: list[int], kept: int, hypothesis: int
+    tokens: str, attended: list[int], frames: int
 ) -> None:
-    stream = session(20, prefix=2)
-    after = Punctuation(keep="after")
-    assert after.trim(stream, answered(tokens, attended)) == Cut(tokens=2, frames=kept)
-    assert Punctuation(keep="after", rows="hypothesis").trim(
-        stream, answered(tokens, attended)
-    ) == Cut(tokens=2, frames=hypothesis)
+    after = Punctuation(keep="after", rows="hypothesis")
+    cut = after.trim(session(20, prefix=2), answered(tokens, attended))
+    assert cut == Cut(tokens=2, frames=frames)
+
+
+def test_no_text_is_kept_only_with_the_rows_of_the_hypothesis() -> None:
+    with pytest.raises(ZooError, match=r"history\.keep=after .* needs history\.rows=hypothesis"):
+        Punctuation(keep="after")
 
 
 def test_rows_of_the_hypothesis_hold_audio_back() -> None:
@@ -129,7 +131,7 @@ def test_the_floor_shortens_the_cut(floor: float, frames: int) -> None:
 
 
 def test_the_floor_holds_where_no_text_is_kept() -> None:
-    history = Punctuation(keep="after", min_seconds=1.5)
+    history = Punctuation(keep="after", rows="hypothesis", min_seconds=1.5)
     assert history.trim(session(20, prefix=2), answered("w?", [0, 12])) == Cut(tokens=2, frames=5)
 
 
@@ -212,4 +214,4 @@ def test_a_history_that_may_keep_no_text_or_has_the_rows_of_a_hypothesis_reads_u
     assert not RecentWords(words=2).reads_unwritten
     assert RecentWords(words=2, **rows).reads_unwritten  # type: ignore[arg-type]
     assert not Punctuation().reads_unwritten
-    assert Punctuation(keep="after").reads_unwritten
+    assert Punctuation(keep="after", rows="hypothesis").reads_unwritten

@@ -13,11 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "prepare",
+    "training_free",
     "papers",
     "infinisst",
     "streamuni",
     "simulu",
-    "training_free",
     "corpora",
     "lightning",
 )

@@ -154,6 +154,9 @@ class Places:
             if not link.exists() and (exports := self._exports(backbone)):
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(exports[0])
+        converted = self.runs / "fbk_en-de"
+        if converted.exists() and not (link := self.runs / "fbk_en-es").exists():
+            link.symlink_to(converted)
         for code in LANGUAGES:
             link = outputs / "lst_paper" / f"lst_llama8b_en-{code}" / "stage2" / "export"
             if not link.exists():

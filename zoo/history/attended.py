@@ -120,12 +120,11 @@ class AttendedHistory(History, ABC):
     def _first_frame(self, hypothesis: Hypothesis, first: int, num_written: int) -> Frames:
         """Select the audio: the first frame to which a kept token is aligned.
 
-        Without kept text, only translated audio is dropped: up to the last frame that the written
-        text attends to, but not beyond the first frame that the unwritten text attends to.
+        Without any such token, only translated audio is dropped: up to the last frame that the
+        written text attends to.
         """
         attended = hypothesis.attended_frames
         kept_frames = attended[first:] if self.rows == "hypothesis" else attended[first:num_written]
         if kept_frames.numel():
             return int(kept_frames.min())
-        unwritten: list[int] = attended[num_written:].tolist()
-        return min([int(attended[:num_written].max()) + 1, *unwritten])
+        return int(attended[:num_written].max()) + 1

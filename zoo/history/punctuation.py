@@ -7,7 +7,7 @@ may include the full stop of an abbreviation or a number.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from zoo.errors import check_choice
+from zoo.errors import ZooError, check_choice
 from zoo.history.attended import AttendedHistory
 from zoo.types import Hypothesis
 
@@ -20,13 +20,16 @@ class Punctuation(AttendedHistory):
 
     Args:
         keep: What to keep when the text ends with a punctuation mark. ``sentence``: the last
-            sentence, until another word follows (simulstream). ``after``: nothing (FBK-fairseq);
-            audio is then cut after the frame of the last word, whose end stays and is often
-            translated again.
+            sentence, until another word follows (simulstream). ``after``: nothing (FBK-fairseq),
+            only with ``rows="hypothesis"``: tokens that are not yet written then select the audio.
+            The policy of FBK-fairseq never writes the last word (``policy.last_word=dropped``), so
+            that there are such tokens; without them the end of the last word stays in the audio
+            and is often translated again.
         cut: See :class:`AttendedHistory`, also for the other arguments.
 
     Raises:
-        ZooError: A value is out of range or not one of the choices.
+        ZooError: A value is out of range or not one of the choices, or ``keep`` is ``after``
+            without ``rows="hypothesis"``.
     """
 
     keep: Keep = "sentence"
@@ -34,8 +37,12 @@ class Punctuation(AttendedHistory):
     def __post_init__(self) -> None:
         AttendedHistory.__post_init__(self)
         check_choice("keep of Punctuation", self.keep, get_args(Keep))
-        # "after" may keep no text; then unwritten tokens select the audio.
-        self.reads_unwritten |= self.keep == "after"
+        if self.keep == "after" and self.rows != "hypothesis":
+            raise ZooError(
+                "history.keep=after may keep no text, and needs history.rows=hypothesis, as in "
+                "FBK-fairseq (with policy.last_word=dropped); choose that, or "
+                "history.keep=sentence."
+            )
 
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Return the token after the last sentence end; see ``AttendedHistory``.

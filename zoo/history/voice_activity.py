@@ -1,8 +1,9 @@
 """Segments between pauses, found by a voice activity detector.
 
-The long-form baselines of SimulU (section 3.3), the IWSLT 2025 campaign and StreamUni use Silero
-VAD with segments of 15 to 30 s. Nothing is kept from one segment to the next. By the "maximum
-unvoiced interval of 20 s" in SimulU's paper, a pause ends a segment after 20 s (``pause_seconds``),
+The long-form baselines of SimulU (section 3.3) and the IWSLT 2025 campaign use Silero VAD with
+segments of 15 to 30 s; that of StreamUni (section 4.2, Phi-4-VAD) uses Silero VAD without further
+settings. Nothing is kept from one segment to the next. By the "maximum unvoiced interval of 20 s"
+in SimulU's paper, a pause ends a segment after 20 s (``pause_seconds``),
 so most segments end at 30 s; configurations of the same group have 0.1 s.
 """
 

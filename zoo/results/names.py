@@ -80,7 +80,7 @@ SCORES = (
     _quality("chrF", digits=1, columns={"talks": 3, "sentences": 3}),
     _quality("ASR_BLEU", "ASR\nBLEU", digits=1, columns={"speech": 0}, of="speech"),
     _quality("ASR_chrF", of="speech"),
-    Entry("ASR_DocBLEU", of="speech", better="higher"),
+    Entry("ASR_DocBLEU", "ASR\nDocBLEU", 1, columns={"speech": 1}, of="speech", better="higher"),
     Entry("ASR_WER", "ASR\nWER", digits=1, columns={"speech": 4}, of="speech", better="lower"),
     Entry("DocBLEU", better="higher"),
     _latency("StreamLAAL", "Stream\nLAAL", columns={"talks": 0}, mean_of="StreamLAAL"),

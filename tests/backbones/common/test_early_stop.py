@@ -140,7 +140,7 @@ def test_an_alignment_that_reads_the_tail_is_decoded_to_its_end(
         (RecentWords(words=3, max_seconds=4.0), True),
         (RecentWords(words=3, max_seconds=4.0, rows="hypothesis"), False),
         (Punctuation(keep="sentence", max_seconds=4.0), True),
-        (Punctuation(keep="after", max_seconds=4.0), False),
+        (Punctuation(keep="after", rows="hypothesis", max_seconds=4.0), False),
     ],
 )
 @pytest.mark.parametrize("beams", [1, 3])
