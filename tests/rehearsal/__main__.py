@@ -1,6 +1,7 @@
 """Executes the commands of the pages for published weights and real corpora, from end to end.
 
     python -m tests.rehearsal                   all commands, in a temporary folder
+    python -m tests.rehearsal --short           one chain from preparation to report, in minutes
     python -m tests.rehearsal --only papers     those whose page, line or text contains this
     python -m tests.rehearsal --list            print them, run none
     python -m tests.rehearsal --folder DIR      keep models, corpora, logs and run folders there
@@ -26,6 +27,15 @@ from tests.rehearsal.small import reduced
 from zoo.errors import ZooError
 
 SECONDS = 600  # most of a command
+# One preparation, both stages of a training, its export, converted weights, a table and its report.
+SHORT = (
+    "papers.md: python train.py experiment=infinisst_paper_stage",
+    "papers.md: python evaluate.py system=infinisst backbone=infinisst",
+    "training_free.md: python -m zoo.backbones.fbk_conformer.convert",
+    "training_free.md: python evaluate.py system=edatt backbone=fbk_conformer",
+    "papers.md: python evaluate.py experiment=streamuni_direct",
+    "papers.md: python -m zoo.report <run> --scores SegmentSeconds",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,13 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", action="append", default=[], metavar="TEXT")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--folder", type=Path)
     typed = parser.parse_args(arguments)
+    wanted = [*typed.only, *(SHORT if typed.short else ())]
     chosen = [
         command
         for command in commands()
-        if not typed.only or any(text in str(command) for text in typed.only)
+        if not wanted or any(text in str(command) for text in wanted)
     ]
     if typed.list:
         print("\n".join(map(str, chosen)))

@@ -48,7 +48,7 @@ class Command:
     text: str
 
     def __str__(self) -> str:
-        return f"docs/{self.page}.md:{self.line}: {self.text}"
+        return f"docs/{self.page}.md: {self.text} (line {self.line})"
 
     @property
     def words(self) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.fixtures import fbk_layout
 from tests.fixtures.tiny_models import exported
@@ -19,6 +20,7 @@ from tests.rehearsal.hub import write_hub, write_utmos
 from tests.rehearsal.small import LENIENT
 from zoo.errors import ZooError
 
+SMALL = "checkpoints/"  # of the repository: the small models
 RECOGNISER = "facebook/wav2vec2-base-960h"
 LANGUAGES = ("de", "es", "zh")  # of the tables of InfiniSST
 ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30")
@@ -197,8 +199,7 @@ class Places:
         if not results:
             return f"{run} has no results.json."
         rows = [row for path in results for row in json.loads(path.read_text())]
-        empty = [row["system"] for row in rows if not row["scores"]]
-        return f"Rows without scores: {', '.join(empty)}." if empty else ""
+        return next((problem for row in rows if (problem := _row_problem(row, words))), "")
 
     def _newest(self, job: str) -> Path:
         """Return the newest run folder of a job."""
@@ -239,3 +240,32 @@ class Places:
             ("target.txt", "target_vocab.txt"),
         ):
             (runs / old).rename(runs / new)
+
+
+def _row_problem(row: Mapping[str, Any], words: Sequence[str]) -> str:
+    """Return what is wrong with a row, in one sentence; empty if nothing.
+
+    Args:
+        row: row of ``results.json``.
+        words: words of the command, with placeholders filled.
+    """
+    name = f"The row {row['system']!r}"
+    if not row["scores"]:
+        return f"{name} has no scores."
+    if row["kind"] == "oracle":
+        return ""
+    weights = row["settings"].get("weights", {})
+    if not weights:
+        return f"{name} names no weights."
+    if given(words, "size") == "published" and (
+        small := [w for w in weights.values() if SMALL in w]
+    ):
+        return f"{name} has the small model {small[0]}."
+    for key in ("source_language", "target_language"):
+        code = given(words, key)
+        if code is not None and row[key] not in code.split(","):
+            return f"{name} is {row['source_language']}-{row['target_language']}, not {key}={code}."
+    named = given(words, "backbone.name") or given(words, "backbone.checkpoint")
+    if named is not None and named not in weights.values():
+        return f"{name} has the weights {', '.join(weights.values())}, not {named}."
+    return ""

@@ -88,6 +88,15 @@ def test_one_function_names_the_models_of_the_table_and_of_the_record(
     assert [model["name"] for model in models(config)] == [str(checkpoint), "a/b@v1"]
 
 
+def test_an_empty_text_is_not_the_current_folder(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkpoint)
+    assert weights_of({"backbone": {"template": {"latency": ""}, "name": "."}}) == {
+        "backbone.name": "."
+    }
+
+
 def test_a_checkpoint_that_shares_a_part_is_described_as_well(checkpoint: Path) -> None:
     other = checkpoint.with_name("other")
     other.mkdir()

@@ -69,7 +69,8 @@ def check_replaced(config: Mapping[str, Any], typed: Sequence[str]) -> None:
 def _named(key: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield key and name of the models in the value of a key."""
     if isinstance(value, str):
-        if _HUB_ID.fullmatch(value) or _weight_files(Path(value)):
+        # An empty text is no folder; as a path it would be the current one.
+        if _HUB_ID.fullmatch(value) or (value and _weight_files(Path(value))):
             yield key, value
     elif isinstance(value, Mapping):
         whole = any(value.get(name) for name in TRAINED)
