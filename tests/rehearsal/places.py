@@ -22,7 +22,6 @@ from zoo.errors import ZooError
 
 SMALL = "checkpoints/"  # of the repository: the small models
 RECOGNISER = "facebook/wav2vec2-base-960h"
-LANGUAGES = ("de", "es", "zh")  # of the tables of InfiniSST
 ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30")
 MIXTURES = (
     "non_streaming",
@@ -146,24 +145,20 @@ class Places:
         """
         outputs = self.runs / "outputs"
         ablations = outputs / "ablations_published"
-        infinisst = [f"infinisst_paper/infinisst_llama8b_en-{code}" for code in LANGUAGES]
-        infinisst += [f"ablations_published/{name}" for name in ABLATIONS]
-        links = {outputs / name / "stage2" / "export": "infinisst_llama8b" for name in infinisst}
-        links |= {
-            ablations / "streamuni_mixture" / name / "export": "phi4_published" for name in MIXTURES
-        }
-        for link, backbone in links.items():
-            if not link.exists() and (exports := self._exports(backbone)):
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(exports[0])
+        trained = outputs / "infinisst_paper" / "infinisst_llama8b_en-zh" / "stage2" / "export"
+        if trained.exists():
+            for code in ("de", "es"):
+                _link(outputs / "infinisst_paper" / f"infinisst_llama8b_en-{code}", trained)
+            for name in ABLATIONS:
+                _link(ablations / name, trained)
+        if exports := self._exports("phi4_published"):
+            for name in MIXTURES:
+                _link(ablations / "streamuni_mixture" / name, exports[0], below="")
         converted = self.runs / "fbk_en-de"
         if converted.exists() and not (link := self.runs / "fbk_en-es").exists():
             link.symlink_to(converted)
-        for code in LANGUAGES:
-            link = outputs / "lst_paper" / f"lst_llama8b_en-{code}" / "stage2" / "export"
-            if not link.exists():
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(self.folder / "lst" / "model")
+        for code in ("de", "es", "zh"):
+            _link(outputs / "lst_paper" / f"lst_llama8b_en-{code}", self.folder / "lst" / "model")
 
     def _corpus(self, data: str | None) -> Mapping[str, str]:
         """Return the placeholders that a corpus fills."""
@@ -269,3 +264,17 @@ def _row_problem(row: Mapping[str, Any], words: Sequence[str]) -> str:
     if named is not None and named not in weights.values():
         return f"{name} has the weights {', '.join(weights.values())}, not {named}."
     return ""
+
+
+def _link(training: Path, export: Path, *, below: str = "stage2") -> None:
+    """Let a training that has not been run have the export of another one.
+
+    Args:
+        training: folder of the training.
+        export: export of the other one.
+        below: folder below that of the training which has its export.
+    """
+    link = training / below / "export"
+    if not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(export)
