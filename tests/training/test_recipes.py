@@ -54,6 +54,23 @@ def test_both_sizes_have_the_method_of_the_paper(stage: int, size: str) -> None:
     assert (given.method, given.offload) == (("single", False) if stage == 1 else ("fsdp2", True))
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("stage", [1, 2])
+def test_the_baseline_has_the_same_stages_on_whole_sentences(stage: int, size: str) -> None:
+    baseline = compose("train", [f"experiment=lst_paper_stage{stage}", f"size={size}"])
+    own = compose("train", experiment(stage, size))
+    (expected,) = build(own.training).curriculum.stages
+    (only,) = build(baseline.training).curriculum.stages
+    same = ("trains", "passes", "learning_rate", "warmup_steps", "schedule", "step_seconds")
+    assert all(getattr(only, name) == getattr(expected, name) for name in same)
+    sampling = baseline.training.objectives.offline.sampling
+    assert (sampling.cut_starts, sampling.cut_ends, sampling.margin) == (0, 0, 0)
+    folder = f"outputs/lst_paper/{baseline.size.lst}_en-de"
+    assert baseline.backbone.name == (None if stage == 1 else f"{folder}/stage1/export")
+    published = compose("evaluate", ["experiment=infinisst_main", "size=published"])
+    assert (f"{folder}/stage2/export" == published["size"].weights.lst) == (size == "llama8b")
+
+
 @pytest.mark.parametrize(
     ("stage", "tokens", "rate", "warmup", "epochs"),
     [(1, 57_600, 2e-4, 1000, 6), (2, 76_800, 7e-6, 100, 1)],
