@@ -28,6 +28,7 @@ from zoo.config.signatures import complete
 from zoo.data import corpora, readers
 from zoo.data.corpora import Corpus
 from zoo.data.mixture import Mixture
+from zoo.data.prefixes import Prefixes
 from zoo.data.readers.mustc import MustC
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
@@ -61,7 +62,7 @@ CORPORA = tuple(
     if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
 )
 KINDS: dict[str, tuple[type, ...]] = {
-    "data": (*CORPORA, Mixture),
+    "data": (*CORPORA, Mixture, Prefixes),
     "backbone": (Backbone,),
     "policy": (Policy,),
     "history": (History,),

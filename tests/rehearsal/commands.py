@@ -63,7 +63,15 @@ class Command:
 
 
 def commands() -> Iterator[Command]:
-    """Yield the commands for published weights and real corpora, in the order of the pages."""
+    """Yield the commands for published weights and real corpora, in the order of the pages.
+
+    Conversions come first, because pages use converted weights before they say where they are from.
+    """
+    yield from sorted(_of_pages(), key=lambda command: ".convert" not in command.kind)
+
+
+def _of_pages() -> Iterator[Command]:
+    """Yield the commands as they stand on the pages."""
     for page in PAGES:
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
         for found in _START.finditer(_joined(text)):

@@ -91,7 +91,8 @@ class Places:
             ZooError: a placeholder means the result of an earlier command, and there is none.
         """
         mustc = str(self.folder / "mustc")
-        language = given(command.words, "target_language") or "de"
+        source = given(command.words, "source_language") or "en"
+        target = given(command.words, "target_language") or "de"
         values = {
             "mustc": mustc,
             "MuST-C": mustc,
@@ -103,7 +104,7 @@ class Places:
         }
         for name in ("aligned", "talks", "prepared"):
             if f"<{name}>" in command.text:
-                values[name] = str(self._prepared("en", language))
+                values[name] = str(self._prepared(source, target))
         if "<fr_en>" in command.text:
             values["en_zh"] = str(self._prepared("en", "zh"))
             values["fr_en"] = str(self._prepared("fr", "en"))
@@ -122,9 +123,8 @@ class Places:
             return folder
         corpus = ["data=mustc", f"data.root={self.folder / 'mustc'}"]
         steps = ["word_times=ctc", f"word_times.name={RECOGNISER}", "word_alignment=similarity"]
-        if source == "fr":  # complete sentences need neither word times nor an alignment
+        if source == "fr":
             corpus = ["data=covost2", f"data.root={self.folder / 'covost2'}"]
-            steps = ["steps=[audio,filters,card]"]
         languages = [f"source_language={source}", f"target_language={target}"]
         subprocess.run(
             [
