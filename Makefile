@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 COMET_STAMP := .venv-comet/.installed
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup comet demo test train lint docs format clean
+.PHONY: help setup comet demo test rehearsal train lint docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -35,6 +35,9 @@ demo: setup ## translate a few talks with every shipped system, print the table,
 
 test: setup ## run the test suite, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+rehearsal: setup ## run the pages' commands for published weights and real corpora, with tiny stand-ins
+	$(BIN)/python -m tests.rehearsal
 
 train: setup ## train the InfiniSST model of the built-in benchmark from scratch
 	$(BIN)/python train.py experiment=infinisst_minitalks
