@@ -12,12 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import AutoConfig, AutoTokenizer
+
 from tests.fixtures import fbk_layout
-from tests.fixtures.tiny_models import exported
+from tests.fixtures.infinisst_layout import released_weights
+from tests.fixtures.tiny_models import ENCODER, exported
 from tests.rehearsal import corpora
 from tests.rehearsal.commands import ROOT, Command, given
 from tests.rehearsal.hub import write_hub, write_utmos
 from tests.rehearsal.small import LENIENT
+from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
 from zoo.errors import ZooError
 
 SMALL = "checkpoints/"  # of the repository: the small models
@@ -180,7 +185,7 @@ class Places:
         """Return the folder of weights that a command names."""
         backbone = given(command.words, "backbone") or ""
         if backbone == "whisper":
-            return next((self.folder / "hub").glob("models--openai--whisper-small/snapshots/*"))
+            return self._cached("openai/whisper-small")
         if "lst" in (backbone, (given(command.words, "experiment") or "").partition("_")[0]):
             return self.folder / "lst" / "model"
         return self._export(command)
@@ -195,6 +200,11 @@ class Places:
             return f"{run} has no results.json."
         rows = [row for path in results for row in json.loads(path.read_text())]
         return next((problem for row in rows if (problem := _row_problem(row, words))), "")
+
+    def _cached(self, model: str) -> Path:
+        """Return the folder of a model in the cache of the hub."""
+        name = f"models--{model.replace('/', '--')}"
+        return next((self.folder / "hub" / name / "snapshots").iterdir())
 
     def _newest(self, job: str) -> Path:
         """Return the newest run folder of a job."""
@@ -223,10 +233,18 @@ class Places:
         fitting = [path for path in exports if line in (path / "config.yaml").read_text()]
         return sorted(fitting, key=os.path.getmtime)
 
-    @staticmethod
-    def _write_authors_files(runs: Path) -> None:
+    def _write_authors_files(self, runs: Path) -> None:
         """Write the files of other authors under the names that the pages give."""
         runs.mkdir(parents=True)
+        llama = self._cached("meta-llama/Llama-3.1-8B-Instruct")
+        shape = AutoConfig.from_pretrained(llama)
+        weights = released_weights(
+            len(AutoTokenizer.from_pretrained(llama)) + len(SPEECH_TOKENS) + 2,
+            layers=ENCODER["layers"],
+            llm_heads=shape.num_attention_heads,
+            llm_layers=shape.num_hidden_layers,
+        )
+        torch.save(weights, runs / "pytorch_model.bin")
         fbk_layout.write(runs)
         for old, new in (
             ("checkpoint.pt", "checkpoint_avg7.pt"),

@@ -49,7 +49,7 @@ def _evaluation(words: Sequence[str]) -> list[str]:
             added.append("evaluation.knob_values=[2]")  # every knob of the tables has it
         return added
     added += _short_answers(config)
-    if given(words, "backbone") == "infinisst" and "convention=released" not in words:
+    if given(words, "backbone") == "infinisst":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     knob = config.system.get("knob")
     if knob is not None and given(words, "evaluation.knob_values") is None:

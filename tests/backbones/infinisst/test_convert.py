@@ -16,6 +16,24 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig
 
+from tests.fixtures.infinisst_layout import (
+    CHANNELS,
+    CONVOLUTIONS,
+    FF,
+    HEADS,
+    HIDDEN,
+    LAYERS,
+    LLM_FF,
+    LLM_HEADS,
+    LLM_LAYERS,
+    LLM_SHARED,
+    MOST,
+    SPEECH,
+    W2V,
+    WIDTH,
+    Weights,
+    released_weights,
+)
 from zoo.backbones.common.speech_llm.data import collate
 from zoo.backbones.common.speech_llm.released import convert
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
@@ -25,92 +43,14 @@ from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 from zoo.languages import language
 
-CHANNELS, HIDDEN, HEADS, FF, LAYERS = (4, 4, 4, 4, 4, 4, 8), 16, 2, 24, 2
-WIDTH, LLM_HEADS, LLM_SHARED, LLM_FF, LLM_LAYERS, MOST = 16, 4, 2, 24, 2, 2
-CONVOLUTIONS = ((10, 5), (3, 2), (3, 2), (3, 2), (3, 2), (2, 2), (2, 2))
 WINDOW = 48  # frames before each
 CHUNK = 15_360
-SPEECH = "model.speech_encoder."
-W2V = "model.speech_encoder.speech_encoder."
 SYSTEM = (
     "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
     "Cutting Knowledge Date: December 2023\n"
     "Today Date: 26 Jul 2024\n\n"
     "Translate the following speech from English to German with latency <latency_{}>.<|eot_id|>"
 )
-
-Weights = dict[str, Tensor]
-
-
-def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
-    """Every tensor of the authors' state dict."""
-    shape_of_name: dict[str, tuple[int, ...]] = {
-        f"{W2V}mask_emb": (HIDDEN,),
-        f"{W2V}encoder.pos_conv.0.bias": (HIDDEN,),
-        f"{W2V}encoder.pos_conv.0.weight_g": (1, 1, 4),
-        f"{W2V}encoder.pos_conv.0.weight_v": (HIDDEN, 8, 4),
-        "model.embed_tokens.weight": (vocabulary, WIDTH),
-        "lm_head.weight": (vocabulary, WIDTH),
-        "model.norm.weight": (WIDTH,),
-    }
-
-    def linear(name: str, *shape: int) -> None:
-        shape_of_name.update({f"{name}.weight": shape, f"{name}.bias": shape[:1]})
-
-    for layer, (channels, (kernel, _)) in enumerate(zip(CHANNELS, CONVOLUTIONS, strict=True)):
-        linear(
-            f"{W2V}feature_extractor.conv_layers.{layer}.0", channels, (1, *CHANNELS)[layer], kernel
-        )
-        linear(f"{W2V}feature_extractor.conv_layers.{layer}.2.1", channels)
-    linear(f"{W2V}layer_norm", CHANNELS[-1])
-    linear(f"{W2V}post_extract_proj", HIDDEN, CHANNELS[-1])
-    linear(f"{W2V}encoder.layer_norm", HIDDEN)
-    for layer in range(LAYERS):
-        name = f"{W2V}encoder.layers.{layer}."
-        for projection in ("k_proj", "v_proj", "q_proj", "out_proj"):
-            linear(f"{name}self_attn.{projection}", HIDDEN, HIDDEN)
-        linear(f"{name}self_attn_layer_norm", HIDDEN)
-        linear(f"{name}fc1", FF, HIDDEN)
-        linear(f"{name}fc2", HIDDEN, FF)
-        linear(f"{name}final_layer_norm", HIDDEN)
-    for layer in range(2):
-        shape_of_name[f"{SPEECH}length_shrink.conv_layers.{layer}.0.weight"] = (HIDDEN, HIDDEN, 2)
-        linear(f"{SPEECH}length_shrink.conv_layers.{layer}.2.1", HIDDEN)
-    linear(f"{SPEECH}proj", WIDTH, HIDDEN)
-    shared = WIDTH // LLM_HEADS * LLM_SHARED
-    for layer in range(LLM_LAYERS):
-        name = f"model.layers.{layer}."
-        for projection, rows in (("q", WIDTH), ("k", shared), ("v", shared), ("o", WIDTH)):
-            shape_of_name[f"{name}self_attn.{projection}_proj.weight"] = (rows, WIDTH)
-        shape_of_name |= {
-            f"{name}mlp.{part}_proj.weight": (LLM_FF, WIDTH) for part in ("gate", "up")
-        }
-        shape_of_name[f"{name}mlp.down_proj.weight"] = (WIDTH, LLM_FF)
-        shape_of_name |= {
-            f"{name}{norm}.weight": (WIDTH,)
-            for norm in ("input_layernorm", "post_attention_layernorm")
-        }
-    return shape_of_name
-
-
-def released_weights(vocabulary: int) -> Weights:
-    """Random weights with the types of the authors' files: bfloat16 speech encoder, float32 LLM."""
-    generator = torch.Generator().manual_seed(0)
-    weights = {}
-    for name, shape in shapes(vocabulary).items():
-        values = torch.randn(shape, generator=generator)
-        if len(shape) > 1:
-            values *= 2 / torch.Size(shape[1:]).numel() ** 0.5
-        elif name.endswith("bias"):
-            values *= 0.3
-        else:
-            values = 1 + 0.3 * values
-        weights[name] = values.bfloat16() if name.startswith(SPEECH) else values
-    size = HIDDEN // HEADS
-    frequencies = 1.0 / (10_000 ** (torch.arange(0, size, 2).float() / size))
-    for layer in range(LAYERS):
-        weights[f"{W2V}encoder.layers.{layer}.self_attn.rotary_emb.freqs"] = frequencies.clone()
-    return weights
 
 
 class Network:
