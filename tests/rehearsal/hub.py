@@ -37,6 +37,7 @@ LLAMA_CHAT = (
     "{{ message.content }}<|eot_id|>{% endfor %}"
     "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
 )
+LLM_LAYERS = 15  # InfiniSST's baselines align by layer 14
 SEVERAL = 4  # shards of a large model
 
 
@@ -176,13 +177,15 @@ def shard(folder: Path) -> None:
 
 def _text_llm(folder: Path, special: list[str], seed: int, *, chat: str | None = None) -> None:
     """Write a tiny text LLM whose tokenizer has some special tokens and a template of dialogues."""
+    # The opening bracket is a token, as in published tokenizers, so that it can be suppressed.
     tokenizer = train_tokenizer(
-        TEXTS, vocabulary_size=320, special_tokens=list(dict.fromkeys(special))
+        [*TEXTS, "（笑" * 50], vocabulary_size=320, special_tokens=list(dict.fromkeys(special))
     )
     tokenizer.chat_template = chat
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     shape = {**CAUSAL, "tie_word_embeddings": False, "vocab_size": len(tokenizer)}
+    shape["num_hidden_layers"] = LLM_LAYERS
     config = LlamaConfig(**shape, bos_token_id=tokenizer.bos_token_id, pad_token_id=None)
     network = LlamaForCausalLM(config)
     if chat is not None:

@@ -162,8 +162,10 @@ class Places:
         converted = self.runs / "fbk_en-de"
         if converted.exists() and not (link := self.runs / "fbk_en-es").exists():
             link.symlink_to(converted)
-        for code in ("de", "es", "zh"):
-            _link(outputs / "lst_paper" / f"lst_llama8b_en-{code}", self.folder / "lst" / "model")
+        trained = outputs / "lst_paper" / "lst_llama8b_en-zh" / "stage2" / "export"
+        if trained.exists():
+            for code in ("de", "es"):
+                _link(outputs / "lst_paper" / f"lst_llama8b_en-{code}", trained)
 
     def _corpus(self, data: str | None) -> Mapping[str, str]:
         """Return the placeholders that a corpus fills."""
