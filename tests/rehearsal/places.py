@@ -116,8 +116,8 @@ class Places:
         if trained := re.search("<(run|run folder)>/export", command.text):
             values[trained[1]] = str(self._export(command).parent)
         elif finished := re.search("<(run|run folder)>", command.text):
-            values[finished[1]] = str(self._newest("evaluate"))
-        if re.search(r"(?:checkpoint|name)=<folder>", command.text):
+            values[finished[1]] = str(self._newest())
+        if re.search(r"(?:checkpoint|name|weights\.\w+)=<folder>", command.text):
             values["folder"] = str(self._weights(command))
         return values
 
@@ -196,7 +196,7 @@ class Places:
         """Return what is wrong with the results of a command, in one sentence; empty if nothing."""
         if command.kind != "evaluate" or "smoke=true" in words:
             return ""
-        run = self._newest("evaluate")
+        run = self._newest()
         results = sorted(run.rglob("results.json"))
         if not results:
             return f"{run} has no results.json."
@@ -208,12 +208,13 @@ class Places:
         name = f"models--{model.replace('/', '--')}"
         return next((self.folder / "hub" / name / "snapshots").iterdir())
 
-    def _newest(self, job: str) -> Path:
-        """Return the newest run folder of a job."""
-        found = sorted((self.runs / "outputs" / job).glob("*"), key=os.path.getmtime)
-        if not found:
-            raise ZooError(f"It needs a finished run of {job}, and no command before it has one.")
-        return found[-1]
+    def _newest(self) -> Path:
+        """Return the newest folder of an evaluation, or of a multirun of evaluations."""
+        runs = sorted((self.runs / "outputs" / "evaluate").glob("*"), key=os.path.getmtime)
+        finished = [run for run in runs if any(run.rglob("results.json"))]
+        if not finished:
+            raise ZooError("It needs a finished evaluation, and no command before it has one.")
+        return finished[-1]
 
     def _export(self, command: Command) -> Path:
         """Return the newest export of a training of the command's backbone."""
