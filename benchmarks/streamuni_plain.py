@@ -15,7 +15,7 @@ from transformers import DynamicCache
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.common.text.spoken import SpacedWords
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Task
 
@@ -41,7 +41,7 @@ class PlainLoop(Backbone):
         super().__init__()
         self.thinker = copy.deepcopy(thinker)
         self.thinker.model.config._attn_implementation = "sdpa"  # of the text
-        self.words = Vocabulary(self.thinker.tokenizer, "word")
+        self.words = SpacedWords(self.thinker.tokenizer)
         self.limited = limits == "released"
 
     def arrange(self) -> None:

@@ -17,8 +17,8 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate data={a:1}": "Unknown key 'data.a'; data has no keys ",
     "evaluate evaluation=null": "Unknown evaluation 'null'; choose one of: default.",
     "evaluate trainer=null": "Unknown trainer 'null'; choose one of: default, evaluate.",
-    "evaluate metric={a:1}": "metric={a:1} must name a choice of metric, one of: chrfpp, ter.",
-    "evaluate metric=[null]": "metric=[null] must name a choice of metric, one of: chrfpp, ter.",
+    "evaluate metric={a:1}": "metric={a:1} must name a choice of metric, one of: chrfpp, low",
+    "evaluate metric=[null]": "metric=[null] must name a choice of metric, one of: chrfpp, low",
     "evaluate experiment={a:1}": "experiment={a:1} must name a choice of experiment, one of:",
     "evaluate logger={a:1}": "Unknown key 'logger.a'; choose one of: logger.",
     "evaluate backbone={search:{beam:1}}": (
@@ -32,8 +32,8 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     # parts that are not groups
     "prepare prepare=null": "prepare=null: prepare takes a mapping such as {folder: VALUE}.",
     "prepare audio=null": "audio=null: audio takes a mapping such as {damaged: VALUE}.",
-    "prepare filters=null": "filters=null: filters takes a mapping such as {sounds: VALUE}.",
-    "prepare filters=[1]": "filters=[1]: filters takes a mapping such as {sounds: VALUE}.",
+    "prepare filters=null": "Unknown filters 'null'; choose one of: default, infinisst.",
+    "prepare filters=[1]": "filters=[1] must name a choice of filters, one of: default, infini",
     "prepare prefixes=abc": "prefixes=abc: prefixes takes a mapping such as {name: VALUE}.",
     "evaluate backbone.search=abc": (
         "backbone.search must be a mapping (beams, length_penalty, no_repeat_ngram and"

@@ -182,8 +182,8 @@ def test_a_wrong_configuration_is_an_error_of_one_sentence() -> None:
         ("translate", "inputs.a=b", "inputs is a list, without keys; set all of it, such as "),
         ("evaluate", "evaluation.comet={a:b}", "evaluation.comet takes a list such as [A,B], not"),
         ("train", "training.curriculum=[a]", "training.curriculum takes a mapping such as {stages"),
-        ("prepare", "filters=[a]", "filters takes a mapping such as {sounds: VALUE}."),
-        ("prepare", "filters=1", "filters takes a mapping such as {sounds: VALUE}."),
+        ("prepare", "audio=[a]", "audio takes a mapping such as {damaged: VALUE}."),
+        ("prepare", "audio=1", "audio takes a mapping such as {damaged: VALUE}."),
     ],
 )
 def test_lists_and_mappings_are_not_mixed_up(name: str, given: str, sentence: str) -> None:

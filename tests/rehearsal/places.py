@@ -156,7 +156,7 @@ class Places:
                 _link(outputs / "infinisst_paper" / f"infinisst_llama8b_en-{code}", trained)
             for name in ABLATIONS:
                 _link(ablations / name, trained)
-        if exports := self._exports("phi4_published"):
+        if exports := self._exports("phi4_multimodal"):
             for name in MIXTURES:
                 _link(ablations / "streamuni_mixture" / name, exports[0], below="")
         converted = self.runs / "fbk_en-de"
@@ -224,7 +224,7 @@ class Places:
         if "infinisst" in command.text:
             backbone = "infinisst_llama8b" if is_large else "infinisst_minitalks"
         else:
-            backbone = "phi4_published" if is_large else "phi4_minitalks"
+            backbone = "phi4_multimodal" if is_large else "phi4_minitalks"
         if exports := self._exports(backbone):
             return exports[-1]
         raise ZooError(f"It needs an export of {backbone}, and no command before it wrote one.")

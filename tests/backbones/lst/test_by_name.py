@@ -101,7 +101,7 @@ def test_a_name_on_the_hub_is_brought_here(exported: Path, monkeypatch: pytest.M
 
 def test_a_missing_folder_is_an_error(exported: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ZooError, match=r"no trained LST in .*experiment=lst_minitalks .* backbone\.name="
+        ZooError, match=r"no trained LST in .*; name another folder with backbone\.name="
     ):
         named(tmp_path)
     with pytest.raises(ZooError, match="no trained LST in /nowhere"):

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.unspaced import UnspacedWords
-from zoo.backbones.common.text.vocabulary import Vocabulary, has_letters, plain_pieces
+from zoo.backbones.common.text.vocabulary import SPACES, Vocabulary, has_letters, plain_pieces
 from zoo.errors import check_choice
 from zoo.languages import Language
 
@@ -26,11 +26,12 @@ class SpacedWords(Vocabulary):
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(tokenizer, "word")
-        spoken = torch.zeros(len(self._starts), dtype=torch.bool)
-        pieces = plain_pieces(tokenizer)
-        byte_level = self.byte_level
-        spoken[[token for token, piece in pieces.items() if has_letters(piece, byte_level)]] = True
-        self._spoken = spoken
+        self._letters, self._marks = (
+            torch.zeros(len(self._starts), dtype=torch.bool) for _ in range(2)
+        )
+        for token, piece in plain_pieces(tokenizer).items():
+            self._letters[token] = has_letters(piece, self.byte_level)
+            self._marks[token] = piece.strip("".join(SPACES)) != ""
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
         """Return (n,) bool for ids (n,), True where a token begins a word.
@@ -40,10 +41,15 @@ class SpacedWords(Vocabulary):
         starts = super().word_starts(token_ids)
         if not len(starts):
             return starts
+        ids = self._clamp(token_ids)
         word_of_token = starts.cumsum(0) - 1
-        num_spoken = torch.zeros(int(word_of_token[-1]) + 1, dtype=torch.long)
-        num_spoken.index_add_(0, word_of_token, self._spoken[self._clamp(token_ids)].long())
-        starts &= num_spoken[word_of_token] > 0
+        counts = torch.zeros(2, int(word_of_token[-1]) + 1, dtype=torch.long)
+        counts.index_add_(
+            1, word_of_token, torch.stack([self._letters[ids], self._marks[ids]]).long()
+        )
+        num_letters, num_marks = counts[:, word_of_token]
+        # A space alone may begin a word whose letters follow.
+        starts &= (num_letters > 0) | (num_marks == 0)
         starts[0] = True
         return starts
 
