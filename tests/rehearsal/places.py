@@ -116,7 +116,7 @@ class Places:
         if trained := re.search("<(run|run folder)>/export", command.text):
             values[trained[1]] = str(self._export(command).parent)
         elif finished := re.search("<(run|run folder)>", command.text):
-            values[finished[1]] = str(self._newest())
+            values[finished[1]] = str(self._newest(command))
         if re.search(r"(?:checkpoint|name|weights\.\w+)=<folder>", command.text):
             values["folder"] = str(self._weights(command))
         return values
@@ -208,13 +208,21 @@ class Places:
         name = f"models--{model.replace('/', '--')}"
         return next((self.folder / "hub" / name / "snapshots").iterdir())
 
-    def _newest(self) -> Path:
-        """Return the newest folder of an evaluation, or of a multirun of evaluations."""
+    def _newest(self, command: Command | None = None) -> Path:
+        """Return the newest folder of an evaluation, or of a multirun of evaluations.
+
+        Args:
+            command: report that needs it; the page says which run it means, which is here the
+                newest with the scores that the command names.
+        """
+        words = [] if command is None else command.words
+        scores = words[words.index("--scores") + 1].split(",") if "--scores" in words else []
         runs = sorted((self.runs / "outputs" / "evaluate").glob("*"), key=os.path.getmtime)
-        finished = [run for run in runs if any(run.rglob("results.json"))]
-        if not finished:
-            raise ZooError("It needs a finished evaluation, and no command before it has one.")
-        return finished[-1]
+        for run in reversed(runs):
+            results = [path.read_text(encoding="utf-8") for path in run.rglob("results.json")]
+            if results and all(f'"{score}"' in "".join(results) for score in scores):
+                return run
+        raise ZooError("It needs a finished evaluation, and no command before it has one.")
 
     def _export(self, command: Command) -> Path:
         """Return the newest export of a training of the command's backbone."""

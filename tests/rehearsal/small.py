@@ -45,7 +45,8 @@ def _evaluation(words: Sequence[str]) -> list[str]:
             added += [f"--config-dir={CONF}"]
             added += [f"size.{name.removesuffix('_tiny')}={name}" for name in own]
             added.append("size.speech_llm=phi4_tiny")
-        if given(words, "evaluation.knob_values") is None:
+        has_knobs = all("system.knob=null" not in entry for entry in config["compare"].values())
+        if has_knobs and given(words, "evaluation.knob_values") is None:
             added.append("evaluation.knob_values=[2]")  # every knob of the tables has it
         return added
     added += _short_answers(config)
