@@ -23,6 +23,8 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
         words: its words, with placeholders filled.
     """
     words = [word.replace("trainer.devices=8", "trainer.devices=2") for word in words]
+    if "-m" in words:
+        words = [_two_values(word) for word in words]
     if command.kind == "evaluate" and given(words, "resume") is None:
         added = _evaluation(words)
         options = [word for word in added if word.startswith("--")]  # stand before overrides
@@ -32,6 +34,13 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
     if command.kind == "zoo.prepare":
         return [*words, *LENIENT, "logger=csv"]
     return words
+
+
+def _two_values(word: str) -> str:
+    """Return a sweep with its first two values; any other word as it is."""
+    key, _, values = word.partition("=")
+    is_sweep = "," in values and "[" not in values and "{" not in values
+    return f"{key}={','.join(values.split(',')[:2])}" if is_sweep else word
 
 
 def _evaluation(words: Sequence[str]) -> list[str]:
