@@ -84,7 +84,7 @@ def realsi(root: Path) -> None:
 def covost2(root: Path) -> None:
     """Write a CoVoST 2 of English sentences with German and Chinese translations.
 
-    It also has French sentences with English translations; their speech is English.
+    It also has German and French sentences with English translations; their speech is English.
     """
     for split, own in (("train", "train"), ("dev", "dev"), ("test", "tst")):
         sentences = [
@@ -94,11 +94,12 @@ def covost2(root: Path) -> None:
         ]
         for name, segment, audio in sentences:
             start, end = round(segment.offset * RATE), round(segment.end * RATE)
-            for language in ("en", "fr"):
+            for language in ("en", "de", "fr"):
                 _save(root / language / "clips" / f"{name}.wav", audio[start:end])
         for source, target, folder in (
             ("en", "de", "de"),
             ("en", "zh", "zh-CN"),
+            ("de", "en", "en"),
             ("fr", "en", "en"),
         ):
             rows = ["path\tsentence\ttranslation\tclient_id"]

@@ -128,7 +128,7 @@ class Places:
             return folder
         corpus = ["data=mustc", f"data.root={self.folder / 'mustc'}"]
         steps = ["word_times=ctc", f"word_times.name={RECOGNISER}", "word_alignment=similarity"]
-        if source == "fr":
+        if source != "en":
             corpus = ["data=covost2", f"data.root={self.folder / 'covost2'}"]
         languages = [f"source_language={source}", f"target_language={target}"]
         subprocess.run(
