@@ -94,7 +94,9 @@ def run(command: Command, places: Places, log: Path) -> str:
         log: file of the output.
     """
     try:
-        places.link_exports()
+        places.unlink_exports()
+        if command.kind == "evaluate":
+            places.link_exports()
         values = places.values(command)
     except ZooError as error:
         return str(error)

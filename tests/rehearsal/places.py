@@ -23,6 +23,7 @@ from tests.rehearsal.commands import ROOT, Command, given
 from tests.rehearsal.hub import write_hub, write_utmos
 from tests.rehearsal.small import LENIENT
 from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
+from zoo.disk.files import remove_if_empty
 from zoo.errors import ZooError
 
 SMALL = "checkpoints/"  # of the repository: the small models
@@ -166,6 +167,13 @@ class Places:
         if trained.exists():
             for code in ("de", "es"):
                 _link(outputs / "lst_paper" / f"lst_llama8b_en-{code}", trained)
+
+    def unlink_exports(self) -> None:
+        """Remove the links, and the empty folders of the trainings for which they stand."""
+        for link in [path for path in self.runs.glob("outputs/**/export") if path.is_symlink()]:
+            link.unlink()
+            for folder in (link.parent, link.parent.parent):
+                remove_if_empty(folder)
 
     def _corpus(self, data: str | None) -> Mapping[str, str]:
         """Return the placeholders that a corpus fills."""
