@@ -77,7 +77,9 @@ def test_two_ranks_equal_one(
     evaluate(tmp_path / "run", *job, *overrides, launcher=launcher)
     assert streams_without_clock(tmp_path / "run") == streams_without_clock(single)
     assert scores(tmp_path / "run") == scores(single)
-    assert len(list((tmp_path / "run" / ROW).glob("streams*.jsonl"))) == 2
+    # Not the number of logs: ranks claim talks, and a late one may find none left.
+    (row,) = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert row["settings"]["ranks"] == 2
 
 
 def test_a_run_of_one_process_is_resumed_by_two(
