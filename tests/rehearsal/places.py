@@ -132,16 +132,19 @@ class Places:
         if source != "en":
             corpus = ["data=covost2", f"data.root={self.folder / 'covost2'}"]
         languages = [f"source_language={source}", f"target_language={target}"]
-        subprocess.run(
+        done = subprocess.run(
             [
                 *(sys.executable, "-m", "zoo.prepare", *corpus, *steps, *languages, *LENIENT),
                 *(f"prepare.folder={folder}", "logger=csv"),
             ],
             cwd=self.runs,
             env={**os.environ, **self.environment},
-            stdout=subprocess.DEVNULL,
-            check=True,
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if done.returncode:
+            raise ZooError(f"Preparing {folder.name} failed: {done.stderr.strip()[-200:]}")
         return folder
 
     def link_exports(self) -> None:
