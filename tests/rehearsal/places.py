@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoTokenizer
 
+from tests.data.readers.forms import SPLIT
 from tests.fixtures import fbk_layout
 from tests.fixtures.infinisst_layout import released_weights
 from tests.fixtures.tiny_models import ENCODER, exported
@@ -183,7 +184,7 @@ class Places:
         root = self.folder / (data if data in ("realsi", "covost2") else "mustc")
         others = self.folder / "others" / str(data)
         if others.is_dir():
-            root = others
+            root = others / SPLIT if data == "folder" else others
         audio = root / "wavs"  # of IWSLT
         return {
             "root": str(root),
