@@ -201,7 +201,9 @@ class Places:
         if backbone == "whisper":
             return self._cached("openai/whisper-small")
         if "lst" in (backbone, (given(command.words, "experiment") or "").partition("_")[0]):
-            return self.folder / "lst" / "model"
+            trained = self._exports("lst_llama8b")
+            is_large = given(command.words, "size") == "llama8b"
+            return trained[-1] if trained and is_large else self.folder / "lst" / "model"
         return self._export(command)
 
     def problem(self, command: Command, words: Sequence[str]) -> str:
