@@ -3,8 +3,6 @@
 ``Language.words`` counts the words of a transcript in the same way.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -52,10 +50,6 @@ class SpacedWords(Vocabulary):
         starts &= (num_letters > 0) | (num_marks == 0)
         starts[0] = True
         return starts
-
-    def words(self, token_ids: Sequence[int]) -> int:
-        """Return the number of complete words: words that are followed by another word."""
-        return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
 
 class Vocabularies:

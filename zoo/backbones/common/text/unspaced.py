@@ -1,7 +1,5 @@
 """Word boundaries of languages that are written without spaces."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -45,10 +43,6 @@ class UnspacedWords(Vocabulary):
             token_offset += len(spelling)
         starts[:1] = True
         return starts
-
-    def words(self, token_ids: Sequence[int]) -> int:
-        """Return the number of complete words: words that are followed by another word."""
-        return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
     def _word_offsets(self, text_bytes: bytes) -> set[int]:
         """Return the offsets of the bytes of a text at which its words begin."""

@@ -87,8 +87,7 @@ class Vocabulary:
 
     def words(self, token_ids: Sequence[int]) -> int:
         """Return the number of complete words: words that are followed by another word."""
-        later_ids = torch.tensor(token_ids[1:], dtype=torch.long)
-        return int(self._starts[self._clamp(later_ids)].sum())
+        return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
     def _clamp(self, token_ids: Tensor) -> Tensor:
         """Map ids that the tokenizer lacks to the last entry of ``_starts`` and ``_ends``."""
