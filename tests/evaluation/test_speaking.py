@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tests.contract.scripted import TurnTaker, text_of
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
+from tests.fixtures.loudness import write_utmos
 from tests.recognisers.conftest import ctc_folder
 from zoo.errors import ZooError
 from zoo.evaluation import speech
@@ -276,20 +277,9 @@ def test_sentences_have_a_token_delay(talks: list[Talk], tmp_path: Path) -> None
     )
 
 
-class Loudness(nn.Module):
-    """An opinion that can be worked out by hand."""
-
-    def forward(self, wave: Tensor) -> Tensor:
-        return wave
-
-    @torch.jit.export
-    def score(self, wave: Tensor) -> Tensor:
-        return 1.0 + wave.abs().max().reshape(1)
-
-
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_naturalness(talks: list[Talk], tmp_path: Path) -> None:
-    torch.jit.script(Loudness()).save(tmp_path / "loud.pt")
+    write_utmos(tmp_path / "loud.pt")
     evaluated = evaluator(
         talks,
         tmp_path,

@@ -122,24 +122,6 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
 }
 
 
-class _Loudness(torch.nn.Module):
-    """Scores speech by its loudest sample, with the methods of UTMOS."""
-
-    def forward(self, wave: torch.Tensor) -> torch.Tensor:
-        """Return the score (1,) of samples (n,)."""
-        return self.score(wave)
-
-    @torch.jit.export
-    def score(self, wave: torch.Tensor) -> torch.Tensor:
-        """Return the score (1,) of samples (n,)."""
-        return 1.0 + wave.abs().max().reshape(1)
-
-
-def write_utmos(path: Path) -> None:
-    """Write a TorchScript network where UTMOS is expected."""
-    torch.jit.script(_Loudness()).save(path)
-
-
 def write_hub(cache: Path) -> None:
     """Write all models in the layout of the hub's cache.
 

@@ -18,10 +18,11 @@ from transformers import AutoConfig, AutoTokenizer
 from tests.data.readers.forms import SPLIT
 from tests.fixtures import fbk_layout
 from tests.fixtures.infinisst_layout import released_weights
+from tests.fixtures.loudness import write_utmos
 from tests.fixtures.tiny_models import ENCODER, exported
 from tests.rehearsal import corpora
 from tests.rehearsal.commands import ROOT, Command, given
-from tests.rehearsal.hub import write_hub, write_utmos
+from tests.rehearsal.hub import write_hub
 from tests.rehearsal.small import LENIENT
 from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
 from zoo.disk.files import remove_if_empty
