@@ -39,6 +39,7 @@ STRATEGIES: dict[str, Callable[[], Strategy | str]] = {
     "deepspeed_stage_2": ZeRO,
     "deepspeed_stage_2_offload": lambda: ZeRO(offload=True),
 }
+HALF = {"precision": "bf16-mixed"}  # the first stage freezes what the second trains
 EVALUATED = ("fsdp2",)  # with sharded weights
 STEPS = {"recognition": 2, "sentences": 2, "segments": 1}  # the second freezes the encoder
 UNIFORM = {"segments": 3}  # one stage that trains all parts of the backbone
@@ -259,6 +260,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
     others = {
         "uniform": train(cfg, folder / "uniform", two("auto"), steps=UNIFORM),
         "uneven": train(uneven, folder / "uneven", two("fsdp2")),
+        "half": train(cfg, folder / "half", two("fsdp2_offload") | HALF),
     }
     for name, found in others.items():
         if rank == 0:

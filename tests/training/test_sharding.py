@@ -16,6 +16,7 @@ from tests.training.sharded_job import (
     EVALUATED,
     EVERY,
     EXPERIMENTS,
+    HALF,
     MIDDLE,
     STEP,
     STEPS,
@@ -52,6 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "one": sharded_job.train(even, folder / "one", one, every=EVERY),
         "one_uniform": sharded_job.train(even, folder / "one_uniform", one, steps=UNIFORM),
         "one_uneven": sharded_job.train(uneven, folder / "one_uneven", one),
+        "one_half": sharded_job.train(even, folder / "one_half", one | HALF),
     }
     for name, recorded in found.items():
         (folder / name / "facts.json").write_text(json.dumps(recorded))
@@ -116,6 +118,12 @@ def test_ranks_may_run_a_layer_unequally_often(folder: Path) -> None:
     wanted, found = facts(folder, "one_uneven"), facts(folder, "uneven")
     assert found["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
     assert found["norms"] == pytest.approx(wanted["norms"], rel=1e-4)
+
+
+def test_a_later_stage_trains_layers_that_the_first_froze_in_half_precision(folder: Path) -> None:
+    wanted, found = facts(folder, "one_half"), facts(folder, "half")
+    assert found["losses"] == pytest.approx(wanted["losses"], rel=0.02)
+    assert found["norms"] == pytest.approx(wanted["norms"], rel=0.1)
 
 
 def test_ddp_searches_for_unused_parameters_only_if_there_are_some(folder: Path) -> None:

@@ -43,6 +43,8 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
     def __init__(self, *, offload: bool = False) -> None:
         super().__init__(save_distributed_checkpoint=False)
         self.offload = offload
+        self._units: list[FSDPModule] = []  # modules whose parameters are gathered together
+        self._trained: list[bool] | None = None  # which parameters the last batch trained
 
     def check(self, trainer: Trainer) -> None:
         """Raise ZooError if ``fully_shard`` does not support the device."""
@@ -96,9 +98,9 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
             if not uneven.isdisjoint(layer.parameters()):
                 continue
             check_dtypes(layer)
-            fully_shard(layer, **options, mp_policy=half)
+            self._units.append(fully_shard(layer, **options, mp_policy=half))
         check_dtypes(system)
-        fully_shard(system, **options)
+        self._units.append(fully_shard(system, **options))
 
     def _offload_policy(self) -> OffloadPolicy:
         if not self.offload:
@@ -112,10 +114,26 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
         """Run the step as the forward pass of the sharded system, which gathers the weights."""
         assert self.model is not None
         assert self.lightning_module is not None
+        self._update_gradient_types()
         with self.precision_plugin.train_step_context():
             return self._forward_redirection(
                 self.model, self.lightning_module, "training_step", *args, **kwargs
             )
+
+    def _update_gradient_types(self) -> None:
+        """Let each unit read the data type of its gradients again after parameters were unfrozen.
+
+        A unit reads it from its trained parameters, when it is gathered outside of a step. One
+        whose parameters were frozen at the first step has none, and would leave gradients of
+        float32 weights in the bfloat16 of the step.
+        """
+        assert self.model is not None
+        trained = [parameter.requires_grad for parameter in self.model.parameters()]
+        if self._trained is not None and trained != self._trained:
+            for unit in self._units:
+                unit.unshard()
+                unit.reshard()
+        self._trained = trained
 
     def gather(self, parameter: Tensor) -> Tensor:
         """Return the whole of a sharded tensor. All ranks call this method together.
