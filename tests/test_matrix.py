@@ -20,7 +20,7 @@ from tests.benchmarks.conftest import load_script
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
 from zoo.audio import files as audio
-from zoo.backbones.base import Backbone
+from zoo.backbones.base import Backbone, is_restored, without_weights
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -232,6 +232,29 @@ def sources() -> Sources:
         ]
 
     return make
+
+
+@pytest.mark.parametrize("backbone", sorted({backbone for backbone, *_ in COVERING} - {SERVED}))
+def test_a_network_without_weights_has_the_parameters_of_the_loaded_one(
+    backbone: str, tiny: dict[str, Overrides]
+) -> None:
+    """Estimates of memory count the former."""
+    if backbone == "canary":
+        pytest.importorskip("transformers", minversion="5.23")
+    triple = next(triple for triple in COVERING if triple[0] == backbone)
+    cfg = compose("evaluate", [*chosen(triple), *tiny[backbone]])
+    empty, loaded = build(cfg.system).backbone, build(cfg.system).backbone
+    with without_weights():
+        empty.load()
+    loaded.load()
+    shapes, expected = (
+        {
+            name: (parameter.shape, is_restored(parameter))
+            for name, parameter in part.named_parameters()
+        }
+        for part in (empty, loaded)
+    )
+    assert shapes == expected
 
 
 @pytest.mark.parametrize("backbone", sorted({backbone for backbone, *_ in COVERING}))

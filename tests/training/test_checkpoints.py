@@ -87,13 +87,16 @@ def test_the_training_goes_on_while_a_file_is_written(
         write(checkpoint, path)
 
     monkeypatch.setattr(writing, "_write", waiting)
-    writer, weight = BackgroundWriter(), torch.ones(2)
-    writer.save_checkpoint({"weight": weight, "tied": weight}, tmp_path / "last.ckpt")
+    writer, weight, gathered = BackgroundWriter(), torch.ones(2), torch.ones(2)
+    content = {"weight": weight, "tied": weight, "gathered": gathered}
+    writer.save_checkpoint(content, tmp_path / "last.ckpt", storage_options=("gathered", "none"))
     weight += 1  # the next step
+    gathered += 1  # not copied: a strategy that gathers weights keeps none of them
     assert not (tmp_path / "last.ckpt").exists()
     may_write.set()
     content = writer.load_checkpoint(tmp_path / "last.ckpt")
     assert content["weight"].tolist() == [1, 1]
+    assert content["gathered"].tolist() == [2, 2]
     assert content["weight"].data_ptr() == content["tied"].data_ptr()
 
 

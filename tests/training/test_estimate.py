@@ -183,7 +183,7 @@ def test_a_network_of_eight_billion_weights_needs_no_weights(tmp_path: Path) -> 
     ("options", "expected"),
     [
         ({}, Distribution()),
-        ({"devices": 2, "num_nodes": 4}, Distribution(devices=8, method="ddp")),
+        ({"devices": 2, "num_nodes": 4}, Distribution(devices=8, method="ddp", nodes=4)),
         ({"devices": [0, 1]}, Distribution(devices=2, method="ddp")),
         (
             {"devices": 8, "strategy": {"_target_": "zoo.training.fsdp2.FSDP2"}},

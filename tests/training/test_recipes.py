@@ -12,6 +12,7 @@ from tests.fixtures import processes
 from tests.fixtures.llama import write_llama_8b
 from tests.fixtures.shapes import INFINISST
 from tests.fixtures.streams import white_noise
+from tests.rehearsal import hub
 from zoo.config import build, compose, plain
 from zoo.streaming.simulate import Source, simulate
 from zoo.training.estimate import distribution, estimate
@@ -29,6 +30,7 @@ CHUNK, SEGMENT = (
 )  # tokens that the released code counts for a chunk, and beside chunks and text
 CHUNKS, CHUNK_SECONDS = 30, 0.96
 MEMORY = (48 - 2) * 1e9  # bytes of an L40S, less a reserve
+MAIN_MEMORY = (256 - 16) * 1e9  # bytes of a machine with eight of them, less programs and audio
 
 
 def experiment(stage: int, size: str) -> list[str]:
@@ -93,14 +95,14 @@ def test_the_large_size_has_the_numbers_of_the_paper(
 @pytest.mark.parametrize("stage", [1, 2])
 def test_eight_gpus_of_48_gb_are_enough(stage: int, tmp_path: Path) -> None:
     write_llama_8b(tmp_path)
+    hub.llama(tmp_path / "tokenizer")  # nearly one token per letter: more than Llama's has
     cfg = compose(
         "train",
         [
             *experiment(stage, "llama8b"),
             "trainer.devices=8",
             f"backbone.decoder={tmp_path}",
-            f"backbone.tokenizer={SHIPPED}",
-            "backbone.template=lean",
+            f"backbone.tokenizer={tmp_path / 'tokenizer'}",
             "backbone.encoder_weights=null",
             "backbone.checkpoint=null",
         ],
@@ -112,6 +114,10 @@ def test_eight_gpus_of_48_gb_are_enough(stage: int, tmp_path: Path) -> None:
     frozen = 2 * 8.03e9  # bytes of the language model in bfloat16
     lowest = frozen if stage == 1 else 2 * 2e9  # of stage 2 at least embeddings and outputs
     assert lowest < found.memory.total < MEMORY
+    trained = 315e6 if stage == 1 else 8.03e9
+    assert found.host.checkpoint == pytest.approx(3 * 4 * trained, rel=0.01)  # with two moments
+    assert 8 * frozen < found.host.loading < MAIN_MEMORY
+    assert found.host.saving == found.host.steps + found.host.checkpoint < MAIN_MEMORY
 
 
 TINY = (

@@ -1,6 +1,6 @@
 """Estimates of a training: memory per device, tokens, arithmetic; from shapes, without weights."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo.backbones.base import without_weights
+from zoo.backbones.base import is_restored, without_weights
 from zoo.backbones.objective import Objective
 from zoo.data.sampling import Example
 from zoo.data.views import usable_parts
@@ -47,6 +47,7 @@ class Distribution:
         precision: Lightning's name of the precision, such as ``bf16-mixed``.
         method: ``single``, ``ddp``, ``fsdp2`` or ``zero2``.
         offload: Whether optimizer states, and sharded weights, are in main memory.
+        nodes: Number of machines.
     """
 
     devices: int = 1
@@ -54,6 +55,7 @@ class Distribution:
     precision: str = "32-true"
     method: str = "single"
     offload: bool = False
+    nodes: int = 1
 
     @property
     def batches_per_step(self) -> int:
@@ -87,6 +89,23 @@ class MemoryParts:
 
 
 @dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Main memory of the first machine in bytes, without programs and audio, and size on disk.
+
+    Attributes:
+        loading: Peak while its ranks load the weights, before they are moved or sharded.
+        steps: What its ranks keep during the steps: all that is offloaded.
+        saving: Peak while a checkpoint is written: ``steps`` and the whole checkpoint.
+        checkpoint: Size of the file of a checkpoint.
+    """
+
+    loading: int
+    steps: int
+    saving: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
 class StageEstimate:
     """Estimate of one stage.
 
@@ -97,6 +116,7 @@ class StageEstimate:
         seconds: Mean duration of the audio of a step, over all devices.
         operations: Mean number of floating-point operations of a step, over all devices.
         memory: Memory of one device at the step with the largest batch.
+        host: Main memory of a machine.
     """
 
     stage: str
@@ -105,6 +125,7 @@ class StageEstimate:
     seconds: Seconds
     operations: float
     memory: MemoryParts
+    host: HostMemory
 
 
 def estimate(
@@ -140,16 +161,18 @@ def estimate(
         samplers, settings.curriculum, seed=seed, batches=distribution.batches_per_step
     )
     shapes = ShapesOnly()
-    run = _Run(system, distribution, shapes, optimizer)
     with shapes:
         with without_weights():
             system.load()
+        loaded = _bytes(system.backbone.parameters())
         system.to(META)
         if distribution.precision == "bf16-true":
             system.to(torch.bfloat16)
+        trained = set(_trained(system, settings))
         if distribution.method != "zero2":
-            widen(_trained(system, settings))
+            widen(trained)
         system.train()
+    run = _Run(system, distribution, shapes, optimizer, loaded=loaded, trained=trained)
     mark_tables(system)
     for stage in settings.stages():
         objective = settings.objectives[stage.objective]
@@ -182,6 +205,8 @@ class _Run:
         distribution: Devices and strategy.
         shapes: The mode that counts the memory.
         optimizer: Creates the optimizer.
+        loaded: Bytes of the weights as they are loaded.
+        trained: Parameters that any stage trains.
     """
 
     def __init__(
@@ -190,11 +215,16 @@ class _Run:
         distribution: Distribution,
         shapes: ShapesOnly,
         optimizer: OptimizerFactory,
+        *,
+        loaded: int,
+        trained: Collection[nn.Parameter],
     ) -> None:
         self._system = system
         self._distribution = distribution
         self._shapes = shapes
         self._optimizer = optimizer
+        self._loaded = loaded
+        self._trained = trained
         self._states: dict[nn.Parameter, int] = {}  # bytes of the optimizer's states so far
 
     def stage(self, stage: Stage, objective: Objective, schedule: Schedule) -> StageEstimate:
@@ -216,13 +246,15 @@ class _Run:
             for examples in counted
         ]
         tokens, seconds = (sum(column) / len(sizes) for column in zip(*sizes, strict=True))
+        memory = self._memory(trained, peak)
         return StageEstimate(
             stage=stage.name,
             steps=stage.steps,
             tokens=batches * tokens,
             seconds=batches * seconds,
             operations=batches * operations * seconds / _seconds(largest),
-            memory=self._memory(trained, peak),
+            memory=memory,
+            host=self._host(objective, memory),
         )
 
     def _measure(
@@ -308,6 +340,28 @@ class _Run:
             )
         return self._zero(trained, peak, moments)
 
+    def _host(self, objective: Objective, memory: MemoryParts) -> HostMemory:
+        """Return the main memory of the first machine and the size of a checkpoint.
+
+        Args:
+            objective: Objective of the stage, whose heads a checkpoint has as well.
+            memory: Memory of one device.
+        """
+        setup = self._distribution
+        ranks = setup.devices // setup.nodes
+        backbone = self._system.backbone
+        saved = [p for p in backbone.parameters() if p in self._trained or not is_restored(p)]
+        checkpoint = _bytes(saved) + _bytes(objective.parameters()) + sum(self._states.values())
+        if setup.method == "zero2":  # the file has the float32 copies beside the weights
+            checkpoint += MASTER * sum(p.numel() for p in self._trained)
+        one = self._loaded
+        if setup.method == "fsdp2":  # trained weights become float32 layer by layer
+            one += max((_bytes(x.parameters()) for x in repeated_layers(self._system)), default=0)
+        elif setup.method in UNDIVIDED:
+            one = _bytes(backbone.parameters())
+        steps = ranks * memory.main
+        return HostMemory(ranks * one, steps, steps + checkpoint, checkpoint)
+
     def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> MemoryParts:
         """Return the memory of one device under ZeRO-2, which keeps float32 copies of weights."""
         devices, offload = self._distribution.devices, self._distribution.offload
@@ -391,6 +445,7 @@ def distribution(options: Mapping[str, Any], *, precision: str) -> Distribution:
         method = "single" if count == 1 else "ddp"
     return Distribution(
         devices=count,
+        nodes=int(options.get("num_nodes", 1)),
         accumulated=int(options.get("accumulate_grad_batches", 1)),
         precision=precision,
         method=method,

@@ -83,6 +83,15 @@ def show(stages: Sequence[StageEstimate], setup: Distribution, console: Console)
         table.add_row(stage.stage, *(f"{size / GIBIBYTE:.2f}" for size in (*sizes, memory.main)))
     console.print(table)
 
+    table = Table(title="Main memory of one machine, and a checkpoint on disk, in GiB")
+    for column in ("stage", "loading", "steps", "saving", "checkpoint"):
+        table.add_column(column, justify="left" if column == "stage" else "right")
+    for stage in stages:
+        host = stage.host
+        main = (host.loading, host.steps, host.saving, host.checkpoint)
+        table.add_row(stage.stage, *(f"{size / GIBIBYTE:.2f}" for size in main))
+    console.print(table)
+
     table = Table(title="Work")
     for column in ("stage", "steps", "tokens/step", "audio s/step", "tokens", "audio h", "PFLOP"):
         table.add_column(column, justify="left" if column == "stage" else "right")

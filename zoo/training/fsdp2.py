@@ -27,9 +27,11 @@ from torch.optim import Optimizer
 
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
+from zoo.training.precision import widen
 from zoo.training.sharding import Gathered, ShardedStrategy
-from zoo.training.writing import read_file
+from zoo.training.writing import BackgroundWriter, read_file
 
+GATHERED = ("state_dict", "optimizer_states")  # entries of a checkpoint that are copies already
 OFFLOADED = "cpu:gloo,cuda:nccl"  # gradients in main memory are summed by gloo
 
 
@@ -81,6 +83,7 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
         """Shard the layers one by one, then all other parameters together.
 
         The latter are gathered once for a step, so their modules may run any number of times.
+        Trained weights become float32 layer by layer, so that no rank has all of them in float32.
         """
         options: dict[str, Any] = {
             "mesh": self.device_mesh["data_parallel"],
@@ -98,8 +101,10 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
             if not uneven.isdisjoint(layer.parameters()):
                 continue
             check_dtypes(layer)
+            widen(trained_parameters(layer))
             self._units.append(fully_shard(layer, **options, mp_policy=half))
         check_dtypes(system)
+        widen(trained_parameters(system))
         self._units.append(fully_shard(system, **options))
 
     def _offload_policy(self) -> OffloadPolicy:
@@ -199,7 +204,9 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None
     ) -> None:
-        """Write the checkpoint of rank 0 to one file."""
+        """Write the checkpoint of rank 0 to one file; what was gathered is not copied again."""
+        if isinstance(self.checkpoint_io, BackgroundWriter):
+            storage_options = GATHERED
         ParallelStrategy.save_checkpoint(self, checkpoint, filepath, storage_options)
 
     def load_checkpoint(
@@ -209,13 +216,14 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
         return read_file(Path(checkpoint_path), mmap=True)
 
     def _gather_all(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Gather all sharded tensors of a state into the main memory of rank 0."""
+        """Gather all sharded tensors of a state into the main memory of rank 0, as copies."""
         gathered = {}
         for name, value in values.items():
             if isinstance(value, DTensor):
                 value = self.gather(value)
             if self.is_global_zero:
-                gathered[name] = value.cpu() if isinstance(value, Tensor) else value
+                is_tensor = isinstance(value, Tensor)
+                gathered[name] = value.to("cpu", copy=True) if is_tensor else value
         return gathered
 
 
@@ -228,6 +236,13 @@ def repeated_layers(module: nn.Module) -> Iterator[nn.Module]:
             yield from repeated_layers(child)
 
 
+def trained_parameters(module: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the parameters of a module that are trained and not sharded yet."""
+    for parameter in module.parameters():
+        if parameter.requires_grad and not isinstance(parameter, DTensor):
+            yield parameter
+
+
 def check_dtypes(module: nn.Module) -> None:
     """Check that all trained parameters of a group have the same data type.
 
@@ -235,11 +250,7 @@ def check_dtypes(module: nn.Module) -> None:
         ZooError: They have several data types.
     """
     dtypes = sorted(
-        {
-            str(parameter.dtype).removeprefix("torch.")
-            for parameter in module.parameters()
-            if parameter.requires_grad and not isinstance(parameter, DTensor)
-        }
+        {str(parameter.dtype).removeprefix("torch.") for parameter in trained_parameters(module)}
     )
     if len(dtypes) > 1:
         raise ZooError(

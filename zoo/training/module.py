@@ -32,6 +32,7 @@ from zoo.training.optimizer import (
 from zoo.training.precision import check_precision, keeps_float32_copies, widen
 from zoo.training.preparation import make_samplers, prepare
 from zoo.training.settings import TrainingSettings
+from zoo.training.sharding import ShardedStrategy
 
 
 class Training(TrainingPlan[StreamingSystem]):
@@ -66,8 +67,6 @@ class Training(TrainingPlan[StreamingSystem]):
         self._stage: Stage | None = None  # stage for which parameters are frozen
         self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
         self._sums: dict[str, Tensor] = {}  # weighted losses of the current step on this rank
-        # parameters by the names of the stages that train them, one group of the optimizer each
-        self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     @property
     def curriculum(self) -> Curriculum:
@@ -122,20 +121,23 @@ class Training(TrainingPlan[StreamingSystem]):
     def prepare(self, system: StreamingSystem) -> None:
         """Freeze the parameters that no stage trains; checkpoints leave out those of other files.
 
-        The other parameters become float32, unless the strategy updates float32 copies. A strategy
-        collects the trainable parameters after this call.
+        The other parameters become float32, unless the strategy updates float32 copies or converts
+        them layer by layer. A strategy collects the trainable parameters after this call.
 
         Raises:
             ZooError: The plan has no talks, or the Trainer's precision rounds trained weights.
         """
         if not self.is_ready:
             raise ZooError("A training needs talks: trainer.fit(system, TalksDataModule(...)).")
-        self._groups = self._group_parameters(system)
-        if not keeps_float32_copies(system.trainer.strategy):
+        # The plan keeps no parameter: a strategy that shards them replaces and frees them.
+        groups = self._group_parameters(system)
+        strategy = system.trainer.strategy
+        if not keeps_float32_copies(strategy):
             check_precision(system.trainer)
-            widen(chain.from_iterable(self._groups.values()))
+            if not isinstance(strategy, ShardedStrategy):
+                widen(chain.from_iterable(groups.values()))
         objectives = {stage.objective for stage in self.curriculum.stages if stage.is_used}
-        self.is_uniform = len(self._groups) == len(objectives) == 1
+        self.is_uniform = len(groups) == len(objectives) == 1
         if self._restored is None:
             self._restored = Restored(system)
             system.strict_loading = False  # ``check_checkpoint`` checks the names instead
@@ -185,9 +187,10 @@ class Training(TrainingPlan[StreamingSystem]):
         A group has the learning rate of the current stage if that stage trains it, otherwise 0.
         """
         mark_tables(system)
-        groups = [{"params": parameters} for parameters in self._groups.values()]
+        parameters = self._group_parameters(system)
+        groups = [{"params": weights} for weights in parameters.values()]
         optimizer = create_optimizer(self._optimizer, groups, system.trainer.strategy)
-        stages_of = {p: stages for stages, weights in self._groups.items() for p in weights}
+        stages_of = {p: stages for stages, weights in parameters.items() for p in weights}
         rates = [self._rate_of(stages_of[group["params"][0]]) for group in optimizer.param_groups]
         schedule = LambdaLR(optimizer, rates)
         return {

@@ -50,10 +50,14 @@ class BackgroundWriter(CheckpointIO):
         Args:
             checkpoint: Tensors and plain values.
             path: File to write.
-            storage_options: Not used.
+            storage_options: Names of entries whose tensors nobody else changes, which are not
+                copied. None: there are none.
         """
         self.finish()
-        self._unfinished = self._thread.submit(_write, copy_checkpoint(checkpoint), Path(path))
+        owned = {name: checkpoint[name] for name in storage_options or () if name in checkpoint}
+        others = {name: value for name, value in checkpoint.items() if name not in owned}
+        copied = copy_checkpoint(others) | owned
+        self._unfinished = self._thread.submit(_write, copied, Path(path))
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any = None, weights_only: bool | None = None

@@ -110,6 +110,8 @@ def published_network(
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
 
     if is_empty():
+        network.tie_weights()  # its output layer is not a second matrix
+        mark_restored(network)
         adapters.install(network, None, lora, TARGETS)
         return network
     weights = {}

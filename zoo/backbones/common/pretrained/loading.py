@@ -4,7 +4,7 @@ A part that cannot be loaded, or does not fit the network, raises a ZooError of 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoTokenizer,
+    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -211,7 +212,11 @@ def _empty_network(
         kind = getattr(network, "config_class", None) or AutoConfig
         config = from_pretrained(kind.from_pretrained, name)
     attention = {"attn_implementation": attn_implementation} if attn_implementation else {}
-    return from_config(network, config, dtype, **attention).eval()
+    empty = from_config(network, config, dtype, **attention).eval()
+    with suppress(OSError):  # not every model has the file
+        empty.generation_config = from_pretrained(GenerationConfig.from_pretrained, name)
+    mark_restored(empty)
+    return empty
 
 
 @contextmanager

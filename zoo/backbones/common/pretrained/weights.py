@@ -169,6 +169,7 @@ def load_weights(module: nn.Module, folder: Path) -> None:
         ZooError: If a file is damaged, or names or shapes differ from the network.
     """
     if is_empty():
+        mark_restored(module)
         return
     files = checkpoint_files(folder)
     state = module.state_dict()

@@ -40,6 +40,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
             were trained with other options.
     """
     if is_empty():
+        mark_restored(encoder)
         return
     if _is_infinisst(Path(source)):
         weights = _read_infinisst(Path(source), encoder.config)
