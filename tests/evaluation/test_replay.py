@@ -100,6 +100,38 @@ def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Pat
     assert "backbone" not in (files / "run" / "config.yaml").read_text()
 
 
+def test_streamuni_has_its_references_in_its_log(evaluate: Evaluate, here: Path) -> None:
+    """The streams and segments of the log above, in samples of a recording that starts earlier."""
+    start, spans = 8000, ((0.25, 1.5), (2.0, 1.5))
+    chunks = [
+        {
+            "chunk_start_time": start + round(offset * 16_000),
+            "chunk_end_time": start + round((offset + duration) * 16_000),
+            "source_text": "One.",
+            "target_text": text,
+        }
+        for (offset, duration), text in zip(spans, REFERENCES.splitlines(), strict=False)
+    ]
+    words = zip(STREAMS[1]["prediction"].split(), STREAMS[1]["delays"], strict=True)
+    emissions = [{"end_time": round(22.05 * at), "translation": word} for word, at in words]
+    stream = {
+        "audio_path": "en_de/ted_1.wav",
+        "begin_time": start,
+        "end_time": start + 4 * 16_000,
+        "chunks": chunks,
+        "inference_translation": emissions,
+    }
+    (here / "theirs.log").write_text(json.dumps([stream], indent=4))
+    given = (*REPLAY, "system.format=streamuni", "data=recorded", "hydra.run.dir=run")
+    row = row_of(evaluate(*given, tiny=False), here / "run")
+    assert row["scores"]["BLEU"] == pytest.approx(100)
+    first = (0.75 + (1.75 - 0.5)) / 2
+    second = (1.0 + (2.0 - 0.75)) / 2
+    assert row["scores"]["StreamLAAL"] == pytest.approx((first + second) / 2)
+    assert row["scores"].get("StreamLAAL_CA") is None
+    assert (here / "run" / row["instances"]).with_name("segments.src").read_text() == "One.\n" * 2
+
+
 @pytest.mark.parametrize("factor", [1000, 0.001])
 def test_a_unit_of_time_is_not_mistaken(evaluate: Evaluate, files: Path, factor: float) -> None:
     """Segments in milliseconds or kiloseconds: no score, one sentence."""
@@ -219,7 +251,7 @@ MISTAKES = {
     "system.format=omnisteval": "is this an OmniSTEval instances.resegmented.jsonl?",
     "system.format=simulstream": "theirs.log has no line with metadata; is this a simulstream log?",
     "system.format=csv": (
-        "system.format must be one of simuleval, omnisteval, simulstream, not 'csv'."
+        "system.format must be one of simuleval, omnisteval, simulstream, streamuni, not 'csv'."
     ),
     "target_language=zh": "theirs.log, line 1: talk 'ted_2' has",
     "data.segments=none.yaml": "There is no file none.yaml.",

@@ -4,14 +4,15 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from zoo.data import manifest
 from zoo.errors import ZooError, check_choice
-from zoo.formats.logs import LogFormat, read_log
+from zoo.formats.logs import LogFormat, read_segments
 from zoo.formats.references import read_references
 from zoo.formats.text import read_lines
 from zoo.languages import language
@@ -189,7 +190,8 @@ class Recorded:
 
     Args:
         segments: path of a YAML list of segments with offset, duration (seconds) and wav. Without
-            it, each stream of ``log`` is one sentence.
+            it, each stream of ``log`` is one sentence, or has the segments that the log has
+            (streamuni).
         references: path of a text file with one line per segment. Without it and ``segments``,
             the references in the log are used, as SimulEval does.
         log: path of the log.
@@ -233,39 +235,47 @@ class Recorded:
         return [self._talk(name, segments) for name, segments in references.items()]
 
     def _streams(self) -> list[Talk]:
-        """Return one talk of one segment per stream of the log."""
+        """Return one talk per stream of the log, with the segments that the log has."""
         if self.log is None:
             raise ZooError(
                 "data=recorded needs data.segments and data.references, or system=replay with "
                 "system.log."
             )
-        instances = read_log(
+        streams = read_segments(
             Path(self.log), language=language(self.target_language), format=self.format
         )
-        texts = [instance.reference for instance in instances]
-        if self.references is not None:
-            texts = self._lines(self.references, len(instances))
-        sources = [""] * len(instances)
-        if self.sources is not None:
-            sources = self._lines(self.sources, len(instances))
+        count = sum(len(segments) for _, segments in streams)
+        unit = "streams" if count == len(streams) else "segments"
+        sources, references = (
+            self._lines(path, count, unit) for path in (self.sources, self.references)
+        )
         return [
             self._talk(
-                one.talk,
-                [
-                    Segment(
-                        0.0, one.source_length, source, targets={self.target_language: Target(text)}
-                    )
-                ],
+                name, [self._segment(one, next(sources), next(references)) for one in segments]
             )
-            for one, source, text in zip(instances, sources, texts, strict=True)
+            for name, segments in streams
         ]
 
-    def _lines(self, path: str, streams: int) -> list[str]:
-        """Read a text file with one line per stream. Raises ZooError for another number."""
+    def _lines(self, path: str | None, count: int, unit: str) -> Iterator[str | None]:
+        """Yield the lines of a text file, or None for ever without a file.
+
+        Raises:
+            ZooError: the file has another number of lines than the log has streams or segments.
+        """
+        if path is None:
+            return repeat(None)
         lines = read_lines(Path(path))
-        if len(lines) != streams:
-            raise ZooError(f"{self.log} has {streams} streams but {path} has {len(lines)} lines.")
-        return lines
+        if len(lines) != count:
+            raise ZooError(f"{self.log} has {count} {unit} but {path} has {len(lines)} lines.")
+        return iter(lines)
+
+    def _segment(self, segment: Segment, source: str | None, reference: str | None) -> Segment:
+        """Return a segment of the log with other texts; None: those of the log."""
+        source = segment.source if source is None else source
+        targets = segment.targets
+        if reference is not None:
+            targets = {self.target_language: Target(reference)}
+        return replace(segment, source=source, targets=targets)
 
     def _talk(self, name: str, segments: Sequence[Segment]) -> Talk:
         """Return a talk without audio that ends with its last segment."""

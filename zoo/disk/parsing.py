@@ -55,6 +55,33 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
     return content
 
 
+def parse_list(text: str, where: str) -> list[dict[str, Any]]:
+    """Parse a JSON list of objects.
+
+    Args:
+        text: the list.
+        where: its file, for error messages.
+
+    Raises:
+        ZooError: the text is no JSON, has a number that is none, or is not a list of objects.
+    """
+    try:
+        content = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ZooError(f"{where}, line {error.lineno}, is not JSON: {error.msg}.") from error
+    # Raised for a constant such as NaN, and for an integer of thousands of digits.
+    except ValueError as error:
+        raise ZooError(f"{where} is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise ZooError(f"{where} is nested too deeply.") from error
+    if not isinstance(content, list):
+        raise ZooError(f"{where} is not a JSON list.")
+    for number, item in enumerate(content, start=1):
+        if not isinstance(item, dict):
+            raise ZooError(f"{where}, item {number}, is not a JSON object.")
+    return content
+
+
 def _refuse_constant(name: str) -> None:
     """Raise ValueError for NaN and infinities, which Python accepts and JSON does not."""
     raise ValueError(f"{name} is no number")

@@ -1,1 +1,1 @@
-"""Logs and reference files of SimulEval, OmniSTEval, simulstream and FBK."""
+"""Logs and reference files of SimulEval, OmniSTEval, simulstream, StreamUni and FBK."""

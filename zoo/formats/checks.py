@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import get_args
 
 from zoo.errors import ZooError
+from zoo.formats.text import Record
 from zoo.types import Convention, EventKind, Instance, Seconds
 
 LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
 FASTEST = 100.0  # most units per second of source; nobody speaks a tenth as fast
 # Most units per second of received source; a first chunk can have many units.
 FASTEST_BURST = 1000.0
+LARGEST = 1e12  # largest accepted number of a field
 
 
 @contextmanager
@@ -135,3 +137,63 @@ def check_text(text: object, where: str) -> None:
     """Raise ZooError unless a value is a text."""
     if not isinstance(text, str):
         raise ZooError(f"{where} has {text!r} where a text must be.")
+
+
+def text_field(record: Record, key: str, where: str) -> str:
+    """Return a text of a JSON object.
+
+    Args:
+        record: The object.
+        key: Name of the field.
+        where: File and place of the object, for the messages.
+
+    Raises:
+        ZooError: The field is missing or no text.
+    """
+    value = _field(record, key, where)
+    if not isinstance(value, str):
+        raise ZooError(f"{where} has {value!r:.60} for {key!r}, which must be a text.")
+    return value
+
+
+def number_field(record: Record, key: str, where: str) -> float:
+    """Return a number of a JSON object that is at least 0.
+
+    Args:
+        record: The object.
+        key: Name of the field.
+        where: File and place of the object, for the messages.
+
+    Raises:
+        ZooError: The field is missing, no number or negative.
+    """
+    value = _field(record, key, where)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
+        raise ZooError(
+            f"{where} has {value!r:.60} for {key!r}, which must be a number of at least 0."
+        )
+    return float(value)
+
+
+def object_field(record: Record, key: str, where: str) -> list[tuple[str, Record]]:
+    """Return a list of objects of a JSON object, each after its place for messages.
+
+    Args:
+        record: The object.
+        key: Name of the field.
+        where: File and place of the object, for the messages.
+
+    Raises:
+        ZooError: The field is missing or no list of objects.
+    """
+    value = _field(record, key, where)
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ZooError(f"{where} has {value!r:.60} for {key!r}, which must be a list of objects.")
+    return [(f"{where}, {key} {number}", item) for number, item in enumerate(value, start=1)]
+
+
+def _field(record: Record, key: str, where: str) -> object:
+    """Return a value of a JSON object. Raises ZooError if it has no such field."""
+    if key not in record:
+        raise ZooError(f"{where} has no {key!r}.")
+    return record[key]

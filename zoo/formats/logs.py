@@ -5,18 +5,20 @@ from pathlib import Path
 from typing import Literal
 
 from zoo.errors import ZooError, check_choice
-from zoo.formats import omnisteval, simuleval, simulstream
-from zoo.formats.text import Line, read_records
+from zoo.formats import omnisteval, simuleval, simulstream, streamuni
+from zoo.formats.text import Line, read_list, read_records
 from zoo.languages import Language
+from zoo.talks import Segment, Target
 from zoo.types import Instance
 
-LogFormat = Literal["simuleval", "omnisteval", "simulstream"]
+LogFormat = Literal["simuleval", "omnisteval", "simulstream", "streamuni"]
 Reader = Callable[[Sequence[Line], Path, Language], list[Instance]]
 
 READERS: dict[str, Reader] = {
     "simuleval": simuleval.instances,
     "omnisteval": omnisteval.instances,
     "simulstream": simulstream.instances,
+    "streamuni": streamuni.instances,
 }
 
 
@@ -24,7 +26,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
     """Read a log.
 
     Args:
-        path: JSON lines; times in milliseconds (simulstream: seconds).
+        path: JSON lines with times in milliseconds (simulstream: seconds); streamuni: a JSON list.
         language: target language; its unit (word or character) is what has a delay.
         format: tool that wrote the log.
 
@@ -36,7 +38,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
             whose fields contradict each other (the message names its talk).
     """
     check_choice("log format", format, READERS)
-    records = read_records(path)
+    records = read_list(path) if format == "streamuni" else read_records(path)
     instances = READERS[format](records, path, language)
 
     seen: set[int] = set()
@@ -47,3 +49,30 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
             )
         seen.add(instance.index)
     return sorted(instances, key=lambda instance: instance.index)
+
+
+def read_segments(
+    path: Path, *, language: Language, format: LogFormat = "simuleval"
+) -> list[tuple[str, list[Segment]]]:
+    """Read the references of a log: the name and the reference segments of each stream.
+
+    A stream of a log without segments is one segment.
+
+    Args:
+        path: as ``read_log``.
+        language: target language.
+        format: tool that wrote the log.
+
+    Raises:
+        ZooError: like ``read_log``, or a stream has no segments or damaged ones.
+    """
+    instances = read_log(path, language=language, format=format)
+    if format == "streamuni":
+        segments = streamuni.segments(read_list(path), path, language)
+    else:
+        targets = [{language.code: Target(one.reference)} for one in instances]
+        segments = [
+            [Segment(0.0, one.source_length, "", targets=target)]
+            for one, target in zip(instances, targets, strict=True)
+        ]
+    return [(one.talk, each) for one, each in zip(instances, segments, strict=True)]

@@ -1,4 +1,4 @@
-"""Text files, JSON lines, recording names and milliseconds, as several formats have them."""
+"""Text files, JSON, recording names and milliseconds, as several formats have them."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.parsing import parse_object
+from zoo.disk.parsing import parse_list, parse_object
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
@@ -17,7 +17,7 @@ class Line(Record):
     """One JSON object of a log that was read.
 
     Attributes:
-        line: Number of its line, from 1.
+        line: Number of its line, or of its place in a list, from 1.
     """
 
     line: int = 0
@@ -65,7 +65,8 @@ def read_records(path: Path) -> list[Line]:
         if not line.strip():
             continue
         content = parse_object(line, f"{path}, line {number}")
-        _check_characters(path, number, line, content)
+        if SURROGATE.search(line):
+            _check_characters(content, f"{path}, line {number}")
         record = Line(content)
         record.line = number
         records.append(record)
@@ -74,15 +75,32 @@ def read_records(path: Path) -> list[Line]:
     return records
 
 
-def _check_characters(path: Path, number: int, line: str, content: Record) -> None:
+def read_list(path: Path) -> list[Line]:
+    """JSON objects of a file that is one list of them.
+
+    Raises ZooError for a missing or empty file and list, and for other content.
+    """
+    text = read_text(path)
+    escaped = SURROGATE.search(text) is not None
+    records: list[Line] = []
+    for number, content in enumerate(parse_list(text, str(path)), start=1):
+        if escaped:
+            _check_characters(content, f"{path}, item {number}")
+        record = Line(content)
+        record.line = number
+        records.append(record)
+    if not records:
+        raise ZooError(f"{path} is empty.")
+    return records
+
+
+def _check_characters(content: Record, where: str) -> None:
     """Raise ZooError for an escape of half a character, which no file in UTF-8 can hold."""
-    if not SURROGATE.search(line):
-        return
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"{error.object[error.start]!a}"
-        raise ZooError(f"{path}, line {number}, has half of a character ({half}).") from error
+        raise ZooError(f"{where}, has half of a character ({half}).") from error
 
 
 def json_lines(records: Iterable[Record]) -> str:

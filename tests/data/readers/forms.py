@@ -23,6 +23,7 @@ from zoo.data.readers.iwslt import IWSLT
 from zoo.data.readers.lhotse import Lhotse
 from zoo.data.readers.mustc import MustC
 from zoo.data.readers.realsi import RealSI
+from zoo.data.readers.streamuni import INSTRUCTION, StreamUni
 from zoo.talks import Segment, Talk
 
 SPLIT = "test"
@@ -271,6 +272,23 @@ def fleurs(talks: Sequence[Talk], root: Path) -> Corpus:
     return Fleurs(root=str(root), **PAIR)
 
 
+def streamuni(talks: Sequence[Talk], root: Path) -> Corpus:
+    items = [
+        {
+            "audio": f"audio/{talk.name}.wav",
+            "asr": talk.segments[0].source,
+            "translation": talk.segments[0].targets["de"].text,
+            "instruction": INSTRUCTION.replace("{target}", "German"),
+            "duration": talk.duration,
+        }
+        for talk in talks
+    ]
+    for talk in talks:
+        save(talk, root / "audio" / f"{talk.name}.wav")
+    write(root / f"{SPLIT}.json", [json.dumps(items, indent=4)])
+    return StreamUni(root=str(root), **PAIR)
+
+
 WHOLE: dict[str, Write] = {
     "mustc": mustc,
     "iwslt": iwslt,
@@ -287,4 +305,5 @@ SENTENCES: dict[str, Write] = {
     "huggingface": huggingface_sentences,
     "lhotse": lhotse,
     "folder": folder_sentences,
+    "streamuni": streamuni,
 }

@@ -106,6 +106,19 @@ def item(path: str, number: int, **values: Any) -> Damage:
     return change
 
 
+def example(number: int, **values: Any) -> Damage:
+    """Change an example of StreamUni's training file; the value None removes a key."""
+
+    def change(root: Path) -> None:
+        path = root / f"{SPLIT}.json"
+        items = json.loads(path.read_text(encoding="utf-8"))
+        items[number - 1].update(values)
+        items[number - 1] = {key: one for key, one in items[number - 1].items() if one is not None}
+        path.write_text(json.dumps(items), encoding="utf-8")
+
+    return change
+
+
 def cuts(number: int, change: Callable[[dict[str, Any]], object]) -> Damage:
     """Change the cut of a line of a manifest of lhotse."""
 
@@ -364,6 +377,50 @@ LHOTSE: Cases = {
         "gz, line 2: two recordings have the name 'a'",
     ),
 }
+STREAMUNI: Cases = {
+    "no file of the split": (remove(f"{SPLIT}.json"), "There is no file .*test.json"),
+    "JSON that ends early": (
+        content(f"{SPLIT}.json", '[\n{"audio": "a.wav"'),
+        "test.json, line 2, is not JSON",
+    ),
+    "NaN": (content(f"{SPLIT}.json", "[NaN]"), "test.json is not JSON: NaN is no number"),
+    "nested too deeply": (content(f"{SPLIT}.json", "[" * 100_000), "test.json is nested too"),
+    "object": (content(f"{SPLIT}.json", '{"audio": "a.wav"}'), "test.json is not a JSON list"),
+    "list of texts": (content(f"{SPLIT}.json", '["a"]'), "item 1, is not a JSON object"),
+    "empty list": (content(f"{SPLIT}.json", "[]"), "test.json is empty"),
+    "half of a character": (example(2, asr="\ud83d"), "item 2, has half of a character"),
+    **{
+        f"no {key}": (example(2, **{key: None}), f"test.json, item 2 has no '{key}'")
+        for key in ("audio", "asr", "translation", "instruction", "duration")
+    },
+    "transcript that is a list": (
+        example(1, asr=["One"]),
+        r"item 1 has \['One'\] for 'asr', which must be a text",
+    ),
+    "duration that is a text": (
+        example(1, duration="4.0"),
+        "item 1 has '4.0' for 'duration', which must be a number of at least 0",
+    ),
+    "duration that is a truth value": (example(1, duration=True), "item 1 has True for 'duration'"),
+    "negative duration": (example(1, duration=-4.0), "item 1 has -4.0 for 'duration'"),
+    "another duration": (
+        example(2, duration=8.0),
+        "item 2 has a duration of 8.00 s, but .*b.wav lasts 4.00 s",
+    ),
+    "another instruction": (
+        example(2, instruction="Translate the audio to German."),
+        "item 2 has the instruction 'Translate the audio to German.' instead of 'Transcribe the",
+    ),
+    "missing audio": (
+        remove("audio/b.wav"),
+        "item 2: audio file .*corpus/audio/b.wav does not exist",
+    ),
+    "damaged audio": (content("audio/b.wav", "RIFF"), "item 2: Audio file .*b.wav is damaged"),
+    "one name twice": (
+        example(2, audio="audio/a.wav"),
+        "item 2: two recordings have the name 'a'",
+    ),
+}
 FOLDER: Cases = {
     "times in another form": (
         line(SRT, 2, "0:01 -> 0:02"),
@@ -434,6 +491,7 @@ CASES: dict[str, Cases] = {
     "fleurs": FLEURS,
     "huggingface": HUGGINGFACE,
     "lhotse": LHOTSE,
+    "streamuni": STREAMUNI,
     "folder": FOLDER,
 }
 
