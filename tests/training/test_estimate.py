@@ -14,7 +14,14 @@ from zoo.config import Config, build, compose, plain
 from zoo.errors import ZooError
 from zoo.talks import Talk
 from zoo.training.batches import schedules
-from zoo.training.estimate import Distribution, MemoryParts, StageEstimate, distribution, estimate
+from zoo.training.estimate import (
+    Distribution,
+    HostMemory,
+    MemoryParts,
+    StageEstimate,
+    distribution,
+    estimate,
+)
 from zoo.training.estimate_job import durations
 from zoo.training.optimizer import ADAMW
 from zoo.training.preparation import make_samplers
@@ -219,7 +226,9 @@ def test_zero_divides_gradients_and_optimizer_states() -> None:
 
 def test_the_duration_is_printed_for_gpus() -> None:
     memory = MemoryParts(weights=1, gradients=1, optimizer=1, other=1)
-    stage = StageEstimate("all", 3600, 10.0, 10.0, 0.4 * 312e12 * 16, memory)
+    stage = StageEstimate(
+        "all", 3600, 10.0, 10.0, 0.4 * 312e12 * 16, memory, HostMemory(1, 1, 2, 1)
+    )
     text = durations([stage], Distribution(devices=8, precision="bf16-mixed"))
     assert "of 8 GPUs" in text
     assert "2.0 h on A100" in text
