@@ -1,12 +1,13 @@
 # Everything runs in .venv, made with plain pip from pyproject.toml under the pins of constraints.txt.
-# Only COMET has an environment of its own: its packages do not go together with those of the zoo.
+# Only COMET and XTTS have environments of their own: their packages do not go together with those of the zoo.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 COMET_STAMP := .venv-comet/.installed
+XTTS_STAMP := .venv-xtts/.installed
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup comet demo test rehearsal train lint docs format clean
+.PHONY: help setup comet xtts demo test rehearsal train lint docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -28,6 +29,16 @@ $(COMET_STAMP): requirements-comet.txt
 			&& exec $$python -m venv --clear .venv-comet; \
 	done; echo "COMET needs Python 3.11 or 3.12: its numpy has no wheels for later versions (PYTHON=... make comet)"; exit 2
 	.venv-comet/bin/python -m pip install --quiet --requirement requirements-comet.txt
+	@touch $@
+
+xtts: $(XTTS_STAMP) ## make .venv-xtts, which speaks for synthesizer=xtts (Python 3.11 to 3.13; no weights)
+
+$(XTTS_STAMP): requirements-xtts.txt
+	@for python in '$(PYTHON)' python3.11 python3.12 python3.13; do \
+		$$python -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12), (3, 13)])' 2>/dev/null \
+			&& exec $$python -m venv --clear .venv-xtts; \
+	done; echo "XTTS needs Python 3.11, 3.12 or 3.13: its torch has no wheels for later versions (PYTHON=... make xtts)"; exit 2
+	.venv-xtts/bin/python -m pip install --quiet --requirement requirements-xtts.txt
 	@touch $@
 
 demo: setup ## translate a few talks with every shipped system, print the table, write the report
@@ -58,4 +69,4 @@ format: setup ## let ruff rewrite the style
 	$(BIN)/ruff format .
 
 clean: ## remove the environments (what you trained in outputs/ stays)
-	rm -rf .venv .venv-comet .venv-interop *.egg-info
+	rm -rf .venv .venv-comet .venv-interop .venv-xtts *.egg-info

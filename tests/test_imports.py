@@ -272,6 +272,7 @@ WRITERS = {  # functions that write what need not survive a crash or cannot be r
     "zoo/data/manifest_index.py": {"write"},  # in a folder that is renamed when it is complete
     "zoo/metrics/comet/score.py": {"main"},  # a standard stream
     "zoo/metrics/resegment.py": {"_quiet_stderr"},  # nothing
+    "zoo/synthesizers/xtts_process.py": {"main"},  # a standard stream
     "zoo/results/store.py": {"append"},  # an incomplete line is skipped and overwritten
 }
 WRITING = {"write_text", "write_bytes", "save_file", "savez", "savetxt", "tofile"}

@@ -49,6 +49,7 @@ OWN_SCRIPTS = {"zoo.commands.train", "zoo.commands.evaluate"}  # of train.py and
 CHILDREN = {  # modules that the zoo itself starts, in processes or environments of their own
     "zoo.espeak.process",
     "zoo.metrics.comet.score",
+    "zoo.synthesizers.xtts_process",
 }
 MAINTAINERS = {"zoo.config.generate"}  # writes a file of the repository
 

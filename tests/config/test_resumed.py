@@ -36,6 +36,9 @@ def test_without_a_record_nothing_is_added(tmp_path: Path) -> None:
     [
         "trusted_packages=[mine]",
         "evaluation.comet_python=/tmp/python",
+        "synthesizer.python=/tmp/program",
+        "synthesizer={rate: 165, python: /tmp/program}",
+        "xtts.python=/tmp/program",
         "evaluation={utmos_trusted: true}",
         "++callbacks.x={_target_: mine.Callback}",
         "compare={a: [\"system='simuleval_agent'\"]}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import soundfile
 import torch
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from tests.contract.scripted import TurnTaker, text_of
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.fixtures.loudness import write_utmos
+from tests.fixtures.xtts_environment import calls, environment, weights
 from tests.recognisers.conftest import ctc_folder
 from zoo.errors import ZooError
 from zoo.evaluation import speech
@@ -333,6 +335,31 @@ def test_a_recogniser_by_name_from_the_command_to_the_report(
     assert "|asr:ctc|" in row["signatures"]["ASR_BLEU"]
     assert any("word errors on clean speech" in flag for flag in row["flags"])
     assert str(tmp_path) not in json.dumps(row["signatures"])
+
+
+def test_xtts_speaks_from_the_command_to_the_files(
+    evaluate: Evaluate, mustc: list[str], here: Path, tmp_path: Path
+) -> None:
+    name, reference = weights(tmp_path / "weights")
+    python = environment(tmp_path / "environment")
+    given = [*mustc, "synthesizer=xtts", *SPEAKING[1:], "evaluation.recogniser=null"]
+    given += [f"synthesizer.name={name}", f"synthesizer.reference={reference}"]
+    refused = evaluate(*given, "synthesizer.python=nowhere")
+    assert (refused.code, refused.out, calls(name)) == (2, "", [])
+    assert "there is no file nowhere: run `make xtts`" in refused.err
+
+    done = evaluate(*given, f"synthesizer.python={python}")
+    assert done.code == 0, done.err
+    process, voice, *spoken = calls(name)
+    assert (process.split()[0], voice) == ("process", "voice voice.wav")
+    lengths = [100.0 * len(line.removeprefix("de 0.75 ")) for line in spoken]  # in milliseconds
+    (log,) = here.rglob("speech/instances.log")
+    (stream,) = map(json.loads, log.read_text().splitlines())
+    durations = [length for length in stream["durations"] if length]
+    assert durations
+    assert durations == pytest.approx(lengths[-len(durations) :])  # a warm-up has spoken before
+    (speech_file,) = here.rglob("*.target.wav")
+    assert abs(soundfile.read(speech_file)[0]).max() > 0.4
 
 
 def test_scores_that_are_left_out_are_reported(

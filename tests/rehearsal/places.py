@@ -16,7 +16,7 @@ import torch
 from transformers import AutoConfig, AutoTokenizer
 
 from tests.data.readers.forms import SPLIT
-from tests.fixtures import fbk_layout
+from tests.fixtures import fbk_layout, xtts_environment
 from tests.fixtures.infinisst_layout import released_weights
 from tests.fixtures.loudness import write_utmos
 from tests.fixtures.tiny_models import ENCODER, exported
@@ -64,6 +64,8 @@ class Places:
             ("others", corpora.others),
             ("lst", partial(exported, "lst_minitalks")),
             ("utmos.pt", write_utmos),
+            ("xtts", xtts_environment.weights),
+            ("xtts-environment", xtts_environment.environment),
             ("runs", places._write_authors_files),
         ):
             if not (folder / name).exists():
@@ -108,6 +110,8 @@ class Places:
             "recogniser": RECOGNISER,
             "model": "meta-llama/Llama-3.1-8B-Instruct",
             "path": str(self.folder / "utmos.pt"),
+            "xtts": str(self.folder / "xtts"),
+            "voice.wav": str(self.folder / "xtts" / "voice.wav"),
             **self._corpus(given(command.words, "data")),
         }
         for name in ("aligned", "talks", "prepared"):

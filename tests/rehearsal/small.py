@@ -23,6 +23,7 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
         words: its words, with placeholders filled.
     """
     words = [word.replace("trainer.devices=8", "trainer.devices=2") for word in words]
+    words += _environment_of_xtts(words)
     if "-m" in words:
         words = [_two_values(word) for word in words]
     if command.kind == "evaluate" and given(words, "resume") is None:
@@ -34,6 +35,16 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
     if command.kind == "zoo.prepare":
         return [*words, *LENIENT, "logger=csv"]
     return words
+
+
+def _environment_of_xtts(words: Sequence[str]) -> list[str]:
+    """Return the argument that names the stand-in of coqui-tts, beside that of the weights."""
+    folders = {key: given(words, f"{key}.name") for key in ("xtts", "synthesizer")}
+    return [
+        f"{key}.python={folder}-environment/bin/python"
+        for key, folder in folders.items()
+        if folder is not None and Path(folder).name == "xtts"
+    ]
 
 
 def _two_values(word: str) -> str:

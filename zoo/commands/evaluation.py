@@ -15,6 +15,7 @@ from zoo.config import Config, build, is_multirun, machine, overrides, plain, ru
 from zoo.data.corpora import Corpus
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
+from zoo.evaluation.left_out import left_out
 from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
@@ -51,7 +52,7 @@ def evaluate(cfg: Config) -> float | None:
     check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     # The configurations of all systems are composed before any part is built, because building a
     # part replaces the interpolations in its node by their values.
-    entries = system_configurations(cfg)
+    entries, notes = system_configurations(cfg), left_out(cfg).notes
     settings: Settings = build(cfg.evaluation)
     logger = build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
@@ -100,7 +101,7 @@ def evaluate(cfg: Config) -> float | None:
         if comet:
             evaluator.scored.add_comet(comet)
         evaluator.scored.add_significance()
-        shown.publish([*(models.notes if models else []), *evaluator.notes])
+        shown.publish([*notes, *(models.notes if models else []), *evaluator.notes])
     return optimized_score(evaluator.rows, cfg.optimized_metric)
 
 

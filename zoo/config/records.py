@@ -44,8 +44,9 @@ USERS_CHOICES: Mapping[str, Mapping[str, str]] = {
         "replay": "reads a log instead of weights",
     },
     "backbone": {"chat_server": "sends audio and a key to an address"},
-    "synthesizer": {"xtts": "reads a pickle"},
+    "synthesizer": {"xtts": "starts a program and reads a pickle"},
 }
+PROGRAM = "python"  # last component of keys that name a program, as of XTTS
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\w+://", re.ASCII)  # begins a path or an address
 LARGEST = 1_000_000  # bytes of a ``config.yaml``
@@ -243,6 +244,8 @@ class LineCheck:
         """
         if name in INSTANTIATE_KEYS:
             return self._objection_to_target(name, value)
+        if name == PROGRAM:
+            return "names a program"
         if isinstance(value, dict):
             items = ((str(key), item) for key, item in value.items())
         elif isinstance(value, list):

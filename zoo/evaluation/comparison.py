@@ -12,6 +12,7 @@ from zoo.config.knob import typed_latency
 from zoo.config.size import LINK, SMALL
 from zoo.config.writing import override_key
 from zoo.errors import ZooError
+from zoo.evaluation.left_out import left_out
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
 # keys that an entry of `compare` may change
@@ -32,6 +33,8 @@ LINKED = re.compile(r"=\$\{([\w.]+)\}$")  # a value that is a link, as in name=$
 def system_configurations(cfg: Config) -> list[Config]:
     """Return the configuration of each system: ``cfg``, or one per entry of ``compare``.
 
+    Entries that ``left_out`` names have none.
+
     Raises:
         ZooError: ``compare`` is malformed, or weights that are chosen for all systems would replace
             those of some systems only.
@@ -45,8 +48,9 @@ def system_configurations(cfg: Config) -> list[Config]:
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
     check_weights(entries)
     check_pinned(plain(cfg, resolve=False)["compare"], entries)
-    shared = plain(cfg, resolve=False)
-    return [_compared(shared, name, entry) for name, entry in entries.items()]
+    shared, absent = plain(cfg, resolve=False), left_out(cfg).names
+    rows = [(name, entry) for name, entry in entries.items() if name not in absent]
+    return [_compared(shared, name, entry) for name, entry in rows]
 
 
 def check_size(entries: Any) -> None:

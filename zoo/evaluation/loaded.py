@@ -126,7 +126,7 @@ def check_streams(system: "System", values: Sequence[float | None]) -> None:
             trial.configure_model()
             open_at(trial, values)
     except (NotImplementedError, RuntimeError):
-        return  # a part that computes with its weights when it is loaded, such as a voice of XTTS
+        return  # a part that computes with its weights when it is loaded
 
 
 def open_at(system: "System", values: Sequence[float | None]) -> None:

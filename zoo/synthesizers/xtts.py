@@ -1,37 +1,40 @@
 """Text to speech by XTTS-v2 (Casanova et al., 2024) through the package coqui-tts.
 
-coqui-tts depends on torchaudio and torchcodec, which the zoo does not use, and its weights have the
-Coqui Public Model License, which excludes commercial use. Therefore the zoo neither installs the
-package nor downloads the weights; ``XTTS.check`` names the missing part.
+coqui-tts needs torchaudio, of which no version fits the torch of the zoo, so that it runs in an
+environment of its own (``make xtts``). Its weights have the Coqui Public Model License, which
+excludes commercial use; the zoo does not download them.
 """
 
+import weakref
 from collections.abc import Sequence
-from importlib.util import find_spec
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import soxr
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.base import Backbone
+from zoo.backbones.base import Backbone, reads_shapes
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
+from zoo.synthesizers.xtts_speaker import Speaker
 from zoo.types import SAMPLE_RATE
 
-PACKAGES = ("TTS", "torchaudio", "torchcodec")
 FILES = ("config.json", "model.pth", "vocab.json")
 LANGUAGES = ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")
 CODES = {**{code: code for code in LANGUAGES}, "zh": "zh-cn"}  # XTTS-v2's code by the zoo's code
 ALTERNATIVES = "Other synthesizers are synthesizer=espeak and synthesizer=seamless_tts."
+ENVIRONMENT = ".venv-xtts/bin/python"  # of ``make xtts``
 
 
 class XTTS(Cascade, nn.Module):
     """Synthesises each newly emitted text in the voice of a reference recording.
 
+    Weights and voice are loaded once, into a process that ends with this object.
+
     Args:
+        python: Python of an environment with coqui-tts, such as that of ``make xtts``.
         name: folder with config.json, model.pth and vocab.json of coqui/XTTS-v2.
         reference: path of a recording of the voice, at least 6 s long.
         temperature: sampling temperature, above 0.
@@ -44,6 +47,7 @@ class XTTS(Cascade, nn.Module):
     def __init__(
         self,
         *,
+        python: str = ENVIRONMENT,
         name: str | None = None,
         reference: str | None = None,
         temperature: float = 0.75,
@@ -52,35 +56,28 @@ class XTTS(Cascade, nn.Module):
         super().__init__()
         check_numbers("XTTS", above=0, temperature=temperature)
 
+        self.python = python
         self.name = name
         self.reference = reference
         self.temperature = temperature
         self.seed = seed
-        self.network: Any = None
-        self.rate = SAMPLE_RATE  # sample rate of the network's output; ``load`` sets it
-        self._conditioning: dict[str, Any] = {}
+        self.register_buffer("_place", torch.empty(0), persistent=False)  # on the system's device
+        self._speaker: Speaker | None = None
+        self._process = ExitStack()
+        weakref.finalize(self, self._process.close)
 
     def check(self, target: Language) -> None:
-        """Check language, package, weights and reference recording.
+        """Check language, files and environment.
 
         Raises:
-            ZooError: XTTS-v2 does not support ``target``, or a package, a file of the weights or
-                the reference recording is missing.
+            ZooError: XTTS-v2 does not support ``target``; or the environment, coqui-tts in it, a
+                file of the weights or the reference recording is missing.
         """
         if target.code not in CODES:
             raise ZooError(
                 f"XTTS-v2 does not support {target.name}; set target_language to one of: "
                 f"{', '.join(CODES)}. {ALTERNATIVES}"
             )
-
-        missing = [package for package in PACKAGES if find_spec(package) is None]
-        if missing:
-            raise ZooError(
-                "XTTS-v2 needs the package coqui-tts, with a torchaudio and a torchcodec that fit "
-                f"this torch; Python does not find {', '.join(missing)}. See docs/simulu.md. "
-                f"{ALTERNATIVES}"
-            )
-
         if self.name is None or any(not (Path(self.name) / file).is_file() for file in FILES):
             raise ZooError(
                 f"synthesizer.name must be a folder with {', '.join(FILES)} of coqui/XTTS-v2, not "
@@ -92,41 +89,51 @@ class XTTS(Cascade, nn.Module):
                 "synthesizer.reference must be a recording of the voice that XTTS-v2 imitates, not "
                 f"{self.reference}."
             )
+        if not Path(self.python).is_file():
+            raise ZooError(
+                f"XTTS-v2 needs an environment of its own, and there is no file {self.python}: run "
+                "`make xtts`, or set synthesizer.python to the Python of an environment with "
+                f"requirements-xtts.txt. {ALTERNATIVES}"
+            )
+        with Speaker(self._absolute(self.python)):  # raises ZooError without coqui-tts
+            pass
 
     def load(self, backbone: Backbone) -> None:
         """Load the weights and encode the reference recording; see ``Synthesizer``.
 
         Raises:
-            ZooError: coqui-tts cannot be imported.
+            ZooError: the process ends, for example because a file is damaged.
         """
-        try:
-            from TTS.tts.configs.xtts_config import XttsConfig
-            from TTS.tts.models.xtts import Xtts
-        except (ImportError, OSError) as error:
-            lines = str(error).strip().splitlines()
-            reason = lines[-1] if lines else type(error).__name__
-            raise ZooError(f"coqui-tts cannot be imported ({reason}). {ALTERNATIVES}") from error
-
-        assert self.name is not None
-        config = XttsConfig()
-        config.load_json(str(Path(self.name) / "config.json"))
-        self.network = Xtts(config)
-        self.network.load_checkpoint(config, checkpoint_dir=self.name)
-        self.rate = config.model_args.output_sample_rate
-
-        latent, embedding = self.network.get_conditioning_latents(audio_path=[self.reference])
-        self._conditioning = {"gpt_cond_latent": latent, "speaker_embedding": embedding}
+        if not reads_shapes():
+            self._started()
 
     def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
-        """Synthesise the texts one after the other, each from the same seed; see ``Cascade``."""
-        return [self._synthesize_text(text, CODES[target.code]) for text in texts]
+        """Synthesise the texts one after the other, each from the same seed; see ``Cascade``.
 
-    def _synthesize_text(self, text: str, code: str) -> Tensor:
-        """Synthesise a text in the language of XTTS-v2's ``code``: (samples,) at 16 kHz."""
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
-            output = self.network.inference(
-                text, code, **self._conditioning, temperature=self.temperature
+        Raises:
+            ZooError: the process ends.
+        """
+        speaker, device = self._started(), str(self._place.device)
+        waves = [speaker.speak(text, CODES[target.code], device) for text in texts]
+        return [torch.from_numpy(soxr.resample(wave, speaker.rate, SAMPLE_RATE)) for wave in waves]
+
+    def _started(self) -> Speaker:
+        """Return the process, with weights and voice."""
+        if self._speaker is None:
+            assert self.name is not None
+            assert self.reference is not None
+            speaker = self._process.enter_context(Speaker(self._absolute(self.python)))
+            speaker.load(
+                folder=self._absolute(self.name),
+                reference=self._absolute(self.reference),
+                temperature=self.temperature,
+                seed=self.seed,
+                threads=torch.get_num_threads(),
             )
-        waveform = np.atleast_1d(np.asarray(output["wav"], dtype=np.float32))
-        return torch.from_numpy(soxr.resample(waveform, self.rate, SAMPLE_RATE))
+            self._speaker = speaker
+        return self._speaker
+
+    @staticmethod
+    def _absolute(path: str) -> str:
+        """Return the absolute path; links stay, because a Python finds its environment by them."""
+        return str(Path(path).absolute())
