@@ -54,6 +54,7 @@ MAY_IMPORT = {
         "zoo.errors",
         "zoo.languages",
         "zoo.disk.files",
+        "zoo.disk.tar_members",
         "zoo.audio",
         "zoo.progress",
         "zoo.talks",

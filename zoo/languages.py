@@ -48,6 +48,15 @@ class Language:
         parts = _jieba().lcut(text) if self.unit == "char" else text.split()
         return [part for part in parts if any(map(str.isalnum, part))]
 
+    def segmented(self, text: str) -> list[str]:
+        """Split text into words, or into jieba's words and punctuation marks, without white space.
+
+        The characters of the words are those of :meth:`units`.
+        """
+        if self.unit != "char":
+            return text.split()
+        return [word for part in _jieba().lcut(text) if (word := "".join(part.split()))]
+
     def join(self, units: Iterable[str]) -> str:
         """Join units to a text. :meth:`units` splits the text into the same units again."""
         return self.separator.join(units)

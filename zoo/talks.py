@@ -64,6 +64,7 @@ class Target:
             determined. The indices may include words that are not necessary. Empty if unknown.
         prefixes: translations of the first word of the transcript, of its first two words and so
             on, without the whole transcript; empty if there are none.
+        original: translation of the corpus that ``text`` has replaced; None if ``text`` is it.
     """
 
     text: str
@@ -71,6 +72,7 @@ class Target:
     alignment: tuple[tuple[int, ...], ...] = ()
     needs: tuple[tuple[int, ...], ...] = ()
     prefixes: tuple[str, ...] = ()
+    original: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,11 @@ def talk(folder: Path) -> Talk:
     target = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (1,)), ((0, 1), ()))
     words = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
     segment = Segment(
-        1.0, 0.75, "Good cat.", words, {"de": target, "zh": Target("好猫。", prefixes=("好",))}
+        1.0,
+        0.75,
+        "Good cat.",
+        words,
+        {"de": target, "zh": Target("好猫。", prefixes=("好",), original="")},
     )
     labels = {"phonemes": (Word("g", 1.0, 1.125),)}
     return Talk(

@@ -75,6 +75,10 @@ SHAPES: dict[str, tuple[Change, str]] = {
         lambda item: first(item)["targets"]["de"].update(prefixes=[""]),
         r"prefixes\[0\] is '', not a non-empty text",
     ),
+    "an original that is no text": (
+        lambda item: first(item)["targets"]["de"].update(original=None),
+        r"original is None, not a text",
+    ),
     "prefixes that are one text": (
         lambda item: first(item)["targets"]["de"].update(prefixes="Eine"),
         r"prefixes is 'Eine', not a list",

@@ -98,6 +98,20 @@ def test_a_segment_never_starts_inside_an_utterance(talk: Talk, on_grid: bool) -
     assert segments.at(talk, 3.5, 2).turns("de") == [[], []]
 
 
+def test_a_moved_segment_begins_with_its_utterance_or_up_to_the_lead_before_it(talk: Talk) -> None:
+    def second_start(lead: float, seed: int) -> float:
+        stretches = Stretches(chunks=[4])
+        segments = RobustSegments([talk], chunk_seconds=0.5, stretches=stretches, lead=lead)
+        return planned(segments, seed)[1].start
+
+    pairs = [(second_start(0.0, seed), second_start(0.3, seed)) for seed in range(200)]
+    assert max(without for without, _ in pairs) == 0.5  # the start of the utterance
+    moved = {with_lead for without, with_lead in pairs if without == 0.5}
+    assert len(moved) > 20
+    assert 0.2 <= min(moved) < max(moved) < 0.5
+    assert all(without in (0.5, with_lead) for without, with_lead in pairs)
+
+
 def test_a_segment_past_the_end_of_the_talk_is_padded_with_silence(talk: Talk) -> None:
     samples = RobustSegments([talk], chunk_seconds=1.0).at(talk, 4.0, 3).samples()
     assert samples.shape == (3 * SAMPLE_RATE,)

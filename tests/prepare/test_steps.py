@@ -11,7 +11,7 @@ import soundfile
 from zoo.alignment.times.base import TimedWords
 from zoo.prepare.items import Item, Notes, decode, encode, new_item
 from zoo.prepare.pipeline import Pipeline, PipelineStage
-from zoo.prepare.steps.alignment import AlignmentStep, GivenAlignment
+from zoo.prepare.steps.alignment import AlignmentSettings, AlignmentStep, GivenAlignment
 from zoo.prepare.steps.audio import AudioSettings, AudioStep
 from zoo.prepare.steps.filters import Filters, FiltersStep
 from zoo.prepare.steps.trajectories import TrajectoriesStep
@@ -176,6 +176,32 @@ def test_each_language_is_aligned_by_itself(tmp_path: Path) -> None:
     assert found == [aligned, targets, aligned]
     pipeline.run()
     assert len(aligner.pairs) == 2  # nothing is done again
+
+
+def test_words_of_jieba_are_aligned_and_their_characters_have_their_source_words() -> None:
+    chinese = replace(SEGMENT, targets={"zh": Target("可爱的 猫。")})
+    aligner = Reversed()
+    aligner.load()
+    aligner.align = lambda pairs: [((0,), (), (1,), ()) for _ in pairs]  # type: ignore[method-assign]
+    [found] = AlignmentStep(aligner, AlignmentSettings(words="jieba"))([item(chinese)])  # type: ignore[arg-type]
+    target = found.talk.segments[0].targets["zh"]
+    assert target.words == ("可", "爱", "的", "猫", "。")
+    assert target.alignment == ((0,), (0,), (), (1,), ())
+    settings = AlignmentSettings(words="jieba", last_word="end")
+    [found] = AlignmentStep(aligner, settings)([item(chinese)])  # type: ignore[arg-type]
+    assert found.talk.segments[0].targets["zh"].alignment == ((0,), (0,), (), (1,), (1,))
+
+
+def test_the_last_word_can_wait_for_the_last_source_word() -> None:
+    settings = AlignmentSettings(last_word="end")
+    crossed = replace(TARGET, alignment=((1,), (0,)))
+    segment = replace(SEGMENT, targets={"de": crossed})
+    [found] = AlignmentStep(GivenAlignment(), settings)([item(segment)])
+    assert found.talk.segments[0].targets["de"].alignment == ((1,), (0, 1))
+    [found] = AlignmentStep(GivenAlignment())([item(segment)])
+    assert found.talk.segments[0] == segment
+    assert AlignmentSettings().changed() == {}
+    assert settings.changed() == {"last_word": "end"}
 
 
 def test_a_translation_without_alignment_is_marked() -> None:

@@ -150,12 +150,14 @@ def _segment(segment: Segment) -> dict[str, Any]:
 
 def _target(target: Target) -> dict[str, Any]:
     prefixes = {"prefixes": target.prefixes} if target.prefixes else {}
+    original = {} if target.original is None else {"original": target.original}
     return {
         "text": target.text,
         "words": target.words,
         "alignment": target.alignment,
         "needs": target.needs,
         **prefixes,
+        **original,
     }
 
 
@@ -167,6 +169,7 @@ def _read_segment(item: dict[str, Any]) -> Segment:
             alignment=tuple(map(tuple, target["alignment"])),
             needs=tuple(map(tuple, target["needs"])),
             prefixes=tuple(target.get("prefixes", ())),  # only written if there are any
+            original=target.get("original"),  # only written if there is one
         )
         for code, target in item["targets"].items()
     }

@@ -76,7 +76,7 @@ def _check_segment(segment: Any, where: str, *, end: Seconds) -> None:
         where: its place in the talk.
         end: latest time of the talk.
     """
-    _check_keys(segment, SEGMENT, where, optional="usable")
+    _check_keys(segment, SEGMENT, where, optional=["usable"])
     _check_number(segment["offset"], f"{where}.offset")
     _check_number(segment["duration"], f"{where}.duration", above=0)
     if segment["offset"] + segment["duration"] > end:
@@ -100,8 +100,9 @@ def _check_target(target: Any, where: str, *, sources: int) -> None:
         where: its path in the talk, for messages.
         sources: number of source words.
     """
-    _check_keys(target, TARGET, where, optional="prefixes")
+    _check_keys(target, TARGET, where, optional=["prefixes", "original"])
     _check_text(target["text"], f"{where}.text")
+    _check_text(target.get("original", ""), f"{where}.original")
     for index, word in enumerate(_list(target["words"], f"{where}.words")):
         _check_text(word, f"{where}.words[{index}]")
     for index, prefix in enumerate(_list(target.get("prefixes", []), f"{where}.prefixes")):
@@ -147,10 +148,10 @@ def _check_words(words: Any, where: str, *, end: Seconds) -> None:
 
 
 def _check_keys(
-    value: Any, required: Sequence[str], where: str, *, optional: str | None = None
+    value: Any, required: Sequence[str], where: str, *, optional: Sequence[str] = ()
 ) -> None:
     """Raise ValueError unless a value has all required keys and no others but ``optional``."""
-    keys = _mapping(value, where).keys() - {optional}
+    keys = _mapping(value, where).keys() - set(optional)
     if missing := sorted(set(required) - keys):
         raise ValueError(f"{where} lacks {', '.join(missing)}")
     if unknown := sorted(keys - set(required)):

@@ -16,10 +16,6 @@ from zoo.languages import Language
 from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
-# Maximum silence before an utterance at the start of a segment. With random silence, utterances
-# begin at any position within a chunk.
-LEAD: Seconds = 0.5
-
 
 @dataclass(frozen=True, slots=True)
 class RobustSegment:
@@ -90,14 +86,19 @@ class RobustSegmentConfig(Sampling):
             ablation of the InfiniSST paper (Table 2).
         encoded: Whether segments contain the outputs of a frozen encoder, which has streamed the
             whole talks once.
+        lead: Maximum time before the utterance that a robust segment is moved to, in seconds; each
+            segment draws its own. 0: the segment begins with the utterance, as in the paper. Above
+            0, utterances begin at any position within a chunk. Not used with ``encoded``.
     """
 
     utterances: float = 0.0
     encoded: bool = False
+    lead: Seconds = 0.0
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a share below 0 or above 1."""
+        """Raises ZooError for a share below 0 or above 1, or a negative lead."""
         check_numbers(type(self).__name__, least=0, most=1, utterances=self.utterances)
+        check_numbers(type(self).__name__, least=0, lead=self.lead)
 
     def sampler(
         self,
@@ -141,6 +142,7 @@ class RobustSegmentSampler(Sampler):
                 stretches=stretches,
                 robust=robust,
                 on_grid=config.encoded,
+                lead=config.lead,
             )
             for robust in self._shares
         ]
@@ -201,6 +203,8 @@ class RobustSegments:
             that a frozen encoder can run over the talk once. The block in which an utterance begins
             may then begin with the end of the previous utterance, and a length that the multiplier
             does not divide is lowered to a multiple.
+        lead: Maximum time before the utterance that a robust segment is moved to, in seconds; each
+            segment draws its own. Not used with ``on_grid``.
 
     Raises:
         ZooError: No talk has an utterance.
@@ -214,6 +218,7 @@ class RobustSegments:
         stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
         robust: bool = True,
         on_grid: bool = False,
+        lead: Seconds = 0.0,
     ) -> None:
         self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
         if not self.talks:
@@ -222,6 +227,7 @@ class RobustSegments:
         self.stretches = stretches
         self.robust = robust
         self.on_grid = on_grid
+        self.lead = lead
 
     def plan(self, random: np.random.Generator) -> Pass:
         """List the segments of one pass, as talk, start in seconds, chunks and multiplier."""
@@ -258,7 +264,7 @@ class RobustSegments:
                 start = self._block_before(talk, wanted, multiplier * self.chunk_seconds)
             else:
                 wanted = min(max(0.0, begin), max(0.0, talk.duration - 0.5 * seconds))
-                start = self._utterance_before(talk, wanted, lead=random.uniform(0, LEAD))
+                start = self._utterance_before(talk, wanted, lead=random.uniform(0, self.lead))
             end = start + chunks * self.chunk_seconds
             if end > reached:
                 yield start, chunks, multiplier
@@ -279,10 +285,12 @@ class RobustSegments:
     def _utterance_before(talk: Talk, start: Seconds, *, lead: Seconds) -> Seconds:
         """Return ``start``, or a time before the utterance around ``start``.
 
+        This time is not within the utterance before it.
+
         Args:
             talk: Talk of the segment.
             start: Seconds from the start of the talk.
-            lead: Maximum silence before the utterance, in seconds.
+            lead: Time before the utterance, in seconds.
         """
         before = 0.0
         for segment in talk.outline:

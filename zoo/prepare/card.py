@@ -87,6 +87,8 @@ def _numbers(stats: Mapping[str, Any]) -> Iterator[str]:
             code = one["name"].removeprefix(LAG)
             direction = f"{stats['source_language']}-{code}"
             numbers[f"LAAL of the trajectories {direction}"] = f"{1000 * one['mean']:.0f} ms"
+    if stats["replaced_translations"]:
+        numbers["translations replaced by a model"] = str(stats["replaced_translations"])
     if stats["left_out_talks"]:
         numbers["talks left out"] = str(len(stats["left_out_talks"]))
     for name, value in numbers.items():

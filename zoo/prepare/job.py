@@ -28,14 +28,15 @@ from zoo.prepare.card import write_card
 from zoo.prepare.items import Item
 from zoo.prepare.output import write_split
 from zoo.prepare.pipeline import Pipeline, PipelineStage
-from zoo.prepare.settings import PrepareSettings, check_steps
-from zoo.prepare.steps.alignment import AlignmentStep
+from zoo.prepare.settings import PrepareSettings, check_steps, in_order
+from zoo.prepare.steps.alignment import AlignmentSettings, AlignmentStep
 from zoo.prepare.steps.audio import AudioStep
 from zoo.prepare.steps.base import Step
 from zoo.prepare.steps.estimation import EstimationStep
 from zoo.prepare.steps.filters import FiltersStep
 from zoo.prepare.steps.prefixes import PrefixesStep
 from zoo.prepare.steps.recognition import RecognitionStep
+from zoo.prepare.steps.retranslation import RetranslationStep, retranslated
 from zoo.prepare.steps.trajectories import TrajectoriesStep
 from zoo.prepare.steps.words import WordsStep
 from zoo.prepare.store import WORK, Store, parts_of, states_of
@@ -68,7 +69,7 @@ def prepare(cfg: Config) -> None:
     read = corpus.folder if isinstance(corpus, Aligned) else None
     if read is not None and folder.resolve() == Path(read).resolve():
         raise ZooError(f"prepare.folder is {folder}, as data.folder; choose another folder.")
-    stages = {split: stages_of(cfg, folder / "audio" / split) for split in settings.splits}
+    stages = {split: stages_of(cfg, folder, split) for split in settings.splits}
     for stage in stages[settings.splits[0]]:
         stage.step.check()
     talks = {
@@ -156,29 +157,38 @@ def log_cards(cfg: Config, folder: Path, cards: Mapping[str, Mapping[str, Any]])
             tracker.log_media(f"{split}/card", partial(media.page, page))
 
 
-def stages_of(cfg: Config, audio_folder: Path) -> list[PipelineStage]:
+def stages_of(cfg: Config, folder: Path, split: str) -> list[PipelineStage]:
     """Return the chosen steps in their order, without weights.
 
     Args:
         cfg: configuration.
-        audio_folder: folder of copies of the audio of a split.
+        folder: folder of the result.
+        split: name of the split.
     """
+    alignment: AlignmentSettings = build(cfg.alignment)
     makers: dict[str, tuple[Any, Any]] = {
-        "audio": (cfg.audio, lambda settings: AudioStep(settings, audio_folder)),
-        "words": (cfg.word_times, WordsStep),
+        "audio": (cfg.audio, lambda settings: AudioStep(settings, folder / "audio" / split)),
+        "words": (cfg.word_times, lambda timer: WordsStep(timer, folder / "mfa")),
+        "retranslation": (
+            cfg.retranslation,
+            lambda translator: RetranslationStep(translator, list(cfg.steps)),
+        ),
         "prefixes": (cfg.prefixes, PrefixesStep),
-        "alignment": (cfg.word_alignment, AlignmentStep),
+        "alignment": (cfg.word_alignment, lambda aligner: AlignmentStep(aligner, alignment)),
         "trajectories": (None, lambda _: TrajectoriesStep()),
         "recognition": (cfg.recogniser, RecognitionStep),
         "estimation": (cfg.estimation, EstimationStep),
         "filters": (cfg.filters, FiltersStep),
     }
     stages = []
-    for name, (node, make) in makers.items():
-        if name in cfg.steps:
+    for name in in_order(cfg.steps):
+        if name in makers:
+            node, make = makers[name]
             step: Step = make(None if node is None else build(node))
             refuses = name == "audio" and cfg.audio.damaged == "refuse"
             options = {} if node is None else _group_values(cfg, node)
+            if name == "alignment":
+                options = {**options, **alignment.changed()}
             # without files, keys are those of earlier versions
             states = states_of({key: value for key, value in options.items() if key != "_target_"})
             stages.append(
@@ -306,7 +316,8 @@ def summary(items: Sequence[Item]) -> str:
     segments = sum(len(item.talk.segments) for item in talks)
     left_out = [item.talk.name for item in items if item.problem]
     lost = f"; left out: {shorten_list(left_out)}" if left_out else ""
+    replaced = f", {count} translations replaced" if (count := retranslated(talks)) else ""
     return (
         f"{len(talks)} talks, {len(usable)} of {segments} segments usable "
-        f"({sum(usable) / 3600:.2f} h){lost}"
+        f"({sum(usable) / 3600:.2f} h){replaced}{lost}"
     )

@@ -1,15 +1,16 @@
 """Settings of a preparation."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.types import Seconds
 
 STEPS = (
-    *("audio", "words", "prefixes", "alignment", "trajectories"),
+    *("audio", "words", "retranslation", "prefixes", "alignment", "trajectories"),
     *("recognition", "estimation", "filters", "card"),
 )
+MEASURED = ("recognition", "estimation")  # what a re-translation reads, so that they precede it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,3 +91,17 @@ def check_steps(steps: Sequence[str]) -> None:
         check_choice("step", step, STEPS)
     if not steps or len(set(steps)) != len(steps):
         raise ZooError(f"steps must name each step once, and at least one of: {', '.join(STEPS)}.")
+
+
+def in_order(steps: Collection[str]) -> list[str]:
+    """Return the names of steps in the order in which they are done.
+
+    Recognition and estimation come late because all work after an estimation is that of one job;
+    with a re-translation they precede it.
+    """
+    order = list(STEPS)
+    if "retranslation" in steps:
+        order = [step for step in order if step not in MEASURED]
+        place = order.index("retranslation")
+        order[place:place] = MEASURED
+    return [step for step in order if step in steps]

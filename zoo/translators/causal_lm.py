@@ -1,10 +1,18 @@
 """A causal language model that follows instructions, as a translator."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
@@ -20,7 +28,6 @@ from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 
 NOUN = "causal language model"
-OWNER = "prefixes"  # key of the configuration
 PROMPT = (
     "Translate the following beginning of a sentence from {source} to {target}. Do not complete "
     "the sentence: translate only the given words. Answer with the translation only."
@@ -29,12 +36,19 @@ PROMPT = (
 
 
 class CausalLM:
-    """A chat model by name, with greedy decoding.
+    """A causal language model by name, with greedy decoding.
+
+    Attributes:
+        owner: key of the configuration, for messages.
 
     Args:
-        name: hub id or folder of a causal language model whose tokenizer has a chat template.
+        name: hub id or folder of a causal language model.
         prompt: message of the user, with {transcript}; it may have {source} and {target}, the
             English names of the languages.
+        chat: whether the prompt is a message in the chat template of the tokenizer; false: it is
+            the beginning of a text, and the translation is the rest of its last line.
+        frequency_penalty: what the score of a token loses for each time that the translation
+            already has it.
         max_tokens: maximum number of generated tokens of a translation, including its end.
         batch_size: number of texts that are translated at once.
         dtype: dtype of the network, by its name in torch.
@@ -43,24 +57,30 @@ class CausalLM:
         ZooError: an argument is impossible.
     """
 
+    owner: ClassVar[str] = "prefixes"
+
     def __init__(
         self,
         *,
         name: str | None,
         prompt: str = PROMPT,
+        chat: bool = True,
+        frequency_penalty: float = 0.0,
         max_tokens: int = 256,
         batch_size: int = 32,
         dtype: str = "float32",
     ) -> None:
-        check_numbers(OWNER, least=1, max_tokens=max_tokens, batch_size=batch_size)
+        check_numbers(self.owner, least=1, max_tokens=max_tokens, batch_size=batch_size)
         filled = fill_fields(prompt, source="", target="", transcript="<transcript>")
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
-                f"{OWNER}.prompt must have {{transcript}} in it; it may have {{source}} and "
+                f"{self.owner}.prompt must have {{transcript}} in it; it may have {{source}} and "
                 f"{{target}} and no other braces, not {prompt!r}."
             )
         self.name = name
         self.prompt = prompt
+        self.chat = chat
+        self.frequency_penalty = frequency_penalty
         self.max_tokens = max_tokens
         self.batch_size = batch_size
         self.dtype = dtype_named(dtype)
@@ -72,13 +92,14 @@ class CausalLM:
 
     def _load_tokenizer(self) -> Any:
         """Return the tokenizer. Raises ZooError if it has no chat template or no end token."""
-        name = hub.required(NOUN, self.name, user=f"The step {OWNER}")
+        name = hub.required(NOUN, self.name, user=f"The step {self.owner}")
         tokenizer: Any = load_tokenizer(name)
-        if not tokenizer.chat_template or tokenizer.eos_token_id is None:
-            lacks = "end token" if tokenizer.chat_template else "chat template"
+        lacks_template = self.chat and not tokenizer.chat_template
+        if lacks_template or tokenizer.eos_token_id is None:
+            lacks = "chat template" if lacks_template else "end token"
             raise ZooError(
-                f"The tokenizer of {name} has no {lacks}; {OWNER}.name must be a model that "
-                "follows instructions."
+                f"The tokenizer of {name} has no {lacks}; {self.owner}.name must be a model that "
+                f"follows instructions, or {self.owner}.chat=false with a plain prompt."
             )
         return tokenizer
 
@@ -117,6 +138,9 @@ class CausalLM:
     def _opening(self, text: str, source: Language, target: Language) -> list[int]:
         """Return the token ids before the answer. Raises ZooError if the chat template fails."""
         content = self.prompt.format(source=source.name, target=target.name, transcript=text)
+        if not self.chat:
+            plain: list[int] = self._tokenizer(content)["input_ids"]
+            return plain
         with loader_errors(f"The chat template of {self.name} cannot be applied"):
             opening = self._tokenizer.apply_chat_template(
                 [{"role": "user", "content": content}],
@@ -136,15 +160,61 @@ class CausalLM:
         rows = [[fill] * count + [*ids] for count, ids in zip(padding, prompts, strict=True)]
         masks = [[0] * count + [1] * (longest - count) for count in padding]
         device = self._network.device
+        options: dict[str, Any] = {}
+        if self.frequency_penalty:
+            penalty = FrequencyPenalty(self.frequency_penalty, prompt_tokens=longest)
+            options["logits_processor"] = LogitsProcessorList([penalty])
+        if not self.chat:
+            options["stopping_criteria"] = StoppingCriteriaList([LineEnd(self._tokenizer)])
         generated = self._network.generate(
-            torch.tensor(rows, device=device), attention_mask=torch.tensor(masks, device=device)
+            torch.tensor(rows, device=device),
+            attention_mask=torch.tensor(masks, device=device),
+            **options,
         )[:, longest:]  # (batch, at most max_tokens)
         return [self._text(row) for row in generated.tolist()]
 
     def _text(self, ids: Sequence[int]) -> str | None:
-        """Return the text before the first end; None without an end."""
+        """Return the text before the first end; None without an end.
+
+        A line break also ends the translation of a plain prompt.
+        """
         ends = [place for place, one in enumerate(ids) if one in self._ends]
-        if not ends:
-            return None
-        text = self._tokenizer.decode(ids[: ends[0]], skip_special_tokens=True)
-        return " ".join(text.split())
+        text = self._tokenizer.decode(ids[: ends[0]] if ends else ids, skip_special_tokens=True)
+        line, line_break, _ = (text, "", "") if self.chat else text.partition("\n")
+        return " ".join(line.split()) if ends or line_break else None
+
+
+class FrequencyPenalty(LogitsProcessor):
+    """Lowers the scores of tokens that the answer already has, by their counts.
+
+    Args:
+        penalty: what a score loses for each time.
+        prompt_tokens: number of tokens before the answer.
+    """
+
+    def __init__(self, penalty: float, *, prompt_tokens: int) -> None:
+        self.penalty = penalty
+        self.prompt_tokens = prompt_tokens
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Return scores (batch, vocabulary) after the tokens (batch, positions)."""
+        answer = input_ids[:, self.prompt_tokens :]
+        counts = torch.zeros_like(scores)
+        counts.scatter_add_(1, answer, torch.ones_like(answer, dtype=scores.dtype))
+        return scores - self.penalty * counts
+
+
+class LineEnd(StoppingCriteria):
+    """Ends each answer with its first line break.
+
+    Args:
+        tokenizer: tokenizer of the answers.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
+        """Return for each row (batch,) whether its last token has a line break."""
+        last = [self.tokenizer.decode([token]) for token in input_ids[:, -1].tolist()]
+        return torch.tensor(["\n" in text for text in last], device=input_ids.device)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from zoo.alignment.base import Loadable
@@ -40,4 +41,20 @@ class WordTimer(Loadable, Protocol):
 
         Raises:
             ZooError: a file cannot be read.
+        """
+
+
+@runtime_checkable
+class CorpusTimer(WordTimer, Protocol):
+    """An aligner that aligns all talks of a split at once, before ``times`` returns its results."""
+
+    def align_corpus(self, talks: Sequence[tuple[Talk, Sequence[Segment]]], folder: Path) -> None:
+        """Align segments.
+
+        Args:
+            talks: talks, each with its segments that will be asked for.
+            folder: folder for the files of the aligner, which may hold those of earlier calls.
+
+        Raises:
+            ZooError: the aligner fails, or has to be run by the user.
         """

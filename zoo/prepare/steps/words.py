@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zoo.alignment.times.base import TimedWords, WordTimer
+from zoo.alignment.times.base import CorpusTimer, TimedWords, WordTimer
 from zoo.data.word_times import transcript_words
 from zoo.languages import Language, language
 from zoo.prepare.items import Item, Notes
@@ -49,13 +50,15 @@ class WordsStep:
 
     Args:
         timer: aligner of transcripts and audio.
+        folder: folder for the files of an aligner that aligns all talks at once.
     """
 
     name = "words"
-    whole_corpus = False
 
-    def __init__(self, timer: WordTimer) -> None:
+    def __init__(self, timer: WordTimer, folder: Path = Path("words")) -> None:
         self.timer = timer
+        self.folder = folder
+        self.whole_corpus = isinstance(timer, CorpusTimer)
 
     def check(self) -> None:
         """See ``Step``."""
@@ -67,19 +70,17 @@ class WordsStep:
 
     def __call__(self, items: Sequence[Item]) -> list[Item]:
         """See ``Step``."""
+        if isinstance(self.timer, CorpusTimer):
+            pairs = [
+                (item.talk, [item.talk.segments[index] for index in _timed(item)[0]])
+                for item in items
+            ]
+            self.timer.align_corpus(pairs, self.folder)
         return [self._one(item) for item in items]
 
     def _one(self, item: Item) -> Item:
         """Return an item with word times."""
-        indices = [
-            index
-            for index, (segment, usable) in enumerate(
-                zip(item.talk.segments, item.usable, strict=True)
-            )
-            if usable and any(map(str.isalnum, segment.source))
-        ]
-        sounds = [index for index in indices if is_only_sounds(item.talk.segments[index].source)]
-        indices = [index for index in indices if index not in sounds]
+        indices, sounds = _timed(item)
         chosen = [item.talk.segments[index] for index in indices]
         segments: dict[int, Segment] = {}
         notes: dict[int, Notes] = {}
@@ -96,6 +97,18 @@ class WordsStep:
             segment = item.talk.segments[index]
             segments[index] = _with_words(segment, TimedWords(_spread(segment, spoken)))
         return item.with_segments(segments, notes)
+
+
+def _timed(item: Item) -> tuple[list[int], list[int]]:
+    """Return the indices of the segments with words, and of descriptions of sounds."""
+    pairs = enumerate(zip(item.talk.segments, item.usable, strict=True))
+    indices = [
+        index
+        for index, (segment, usable) in pairs
+        if usable and any(map(str.isalnum, segment.source))
+    ]
+    sounds = [index for index in indices if is_only_sounds(item.talk.segments[index].source)]
+    return [index for index in indices if index not in sounds], sounds
 
 
 def _spread(segment: Segment, spoken: Language) -> tuple[Word, ...]:
