@@ -91,7 +91,7 @@ class Ours:
 
     def units(self, states: Tensor, session: Session) -> Tensor:
         """See ``Form``."""
-        [units] = self.backbone.speaker.units([states], [session.target_language], layer=None)
+        [units] = self.backbone.speaker.units([states], [session.target_language])
         return units.ids
 
     def wave(self, units: Tensor, session: Session) -> Tensor:

@@ -45,6 +45,7 @@ OPTIONS = {
     "transcript_wait_k": ["policy.k=1", "policy.max_seconds=2"],
     "edatt": ["policy.alpha=0.3"],
     "recent_words": ["history.words=2", "history.max_seconds=3"],
+    "fixed_audio": ["history.words=2", "history.max_seconds=3"],
     "punctuation": ["history.max_seconds=2", "history.max_tokens=5"],
     "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
 }

@@ -22,7 +22,7 @@ UnitKind = Literal["word", "char"]
 # end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
 StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
-EventKind = Literal["transcript", "truncation", "flush", "cut"]
+EventKind = Literal["transcript", "truncation", "flush", "cut", "unit_limit"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
 
@@ -343,7 +343,8 @@ class StreamEvent:
         kind: transcript: the source audio was transcribed. truncation: the policy completed the
             translation of a sentence and dropped its audio and text. flush: the history ended a
             segment, whose translation was completed before all of it was dropped. cut: the history
-            dropped the oldest audio or text.
+            dropped the oldest audio or text. unit_limit: the speech units of an output stopped at
+            the maximum length, so that its target speech may be incomplete.
         at: Source time in seconds: the end of the transcribed audio; otherwise the start of the
             audio that is still kept.
         chunk: Index into ``chunks`` of the instance.

@@ -6,7 +6,7 @@ import torch
 
 from zoo.metrics.flags import flags, longest_loop
 from zoo.metrics.signature import Score
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput, StreamEvent
 
 
 def stream(
@@ -118,3 +118,14 @@ def test_a_recogniser_with_errors_on_clean_speech_is_flagged() -> None:
 def test_compute_can_close_gaps() -> None:
     assert flags([UNFLAGGED], scores(DiscontinuitySum=5.0, DiscontinuitySum_CA=1.0)) == []
     assert "below EndOffset" in flags([UNFLAGGED], scores(EndOffset=5.0, EndOffset_CA=1.0))[0]
+
+
+def test_units_that_stopped_at_their_maximum_are_counted() -> None:
+    limit = StreamEvent("unit_limit", 1.0)
+    speech = (SpeechOutput(torch.ones(SAMPLE_RATE), 10.0, 11.0, 0, "a b c d"),)
+    heard = replace(UNFLAGGED, speech=speech, events=(StreamEvent("cut", 1.0, tokens=1),))
+    cut_short = replace(heard, talk="other", events=(limit, *heard.events, limit))
+    assert flags([heard], {}, with_speech=True) == []
+    assert flags([heard, cut_short, heard], {}, with_speech=True) == [
+        "units stopped at the maximum length in 2 emissions of 1 of 3 streams (other)"
+    ]

@@ -314,6 +314,7 @@ def with_events(stream: ReportStream) -> ReportStream:
         StreamEvent("transcript", 1.9, chunk=1, text="one"),
         StreamEvent("transcript", 2.9, chunk=2, text=HOSTILE),
         StreamEvent("truncation", 2.5, chunk=3, reason="sentence", tokens=2, frames=7),
+        StreamEvent("unit_limit", 2.5, chunk=4),
     )
     hypothesis = replace(stream.instance, chunks=chunks, chunk_indices=(1, 1, 3, 4), events=events)
     return replace(stream, instance=hypothesis)
@@ -325,6 +326,12 @@ def test_events_are_shown_where_a_unit_was_emitted(stream: ReportStream) -> None
         [2.0, "transcript", 1.9, "one"],
         [3.0, "transcript", 2.9, HOSTILE],
         [4.0, "truncation", 2.5, "truncation (sentence): 2 tokens and 7 frames dropped"],
+        [
+            5.0,
+            "unit_limit",
+            2.5,
+            "units stopped at the maximum length: the speech may be incomplete",
+        ],
     ]
 
 

@@ -18,7 +18,7 @@ from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.simulu import SimulU, fade, without_oldest
-from zoo.types import Action, Hypothesis, Samples, SpeechChunk
+from zoo.types import Action, Hypothesis, Samples, SpeechChunk, StreamEvent
 
 TALK = [3, 7, 51, 4, 9, 60]
 
@@ -153,6 +153,20 @@ def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_f
     [wave] = voiced(Speaker(), context="none").synthesize([before])
     assert wave.tolist() == spoken([4, 7])
     assert before.hypothesis.prefix_length == 2
+
+
+def test_units_that_stop_at_their_maximum_are_an_event_of_their_stream() -> None:
+    class Breathless(Speaker):
+        """Stops before the end of a text of more than two tokens."""
+
+        def units_of(self, request: SpeechRequest, close: bool) -> Units:
+            units = super().units_of(request, close)
+            return replace(units, truncated=request.tokens > 2)
+
+    requests = [request([5], [4, 7]), request([], [4, 7, 9])]
+    requests[1].session.audio_start = 8_000
+    voiced(Breathless()).synthesize(requests)
+    assert [one.session.events for one in requests] == [[], [StreamEvent("unit_limit", 0.5)]]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
-"""Which attention heads of a model point to the source words (AlignAtt, EDAtt, StreamAtt).
+"""Which attention heads of a model align its outputs (AlignAtt, EDAtt, StreamAtt, SimulU).
 
 ``python -m zoo.evaluation.alignment_heads system=streamatt backbone=NAME evaluation.split=dev
 [key=value ...]`` forces the reference of each sentence and compares the frame of the largest
 attention weight with the time of the source word that each target word translates, for every head
 of every layer and for means of the best heads. The overrides are those of ``evaluate.py``. The
 corpus needs word times and alignments, as ``python -m zoo.prepare`` makes them.
+
+``--units`` compares the heads of SimulU's text-to-unit attention instead (system=simulu); see
+``zoo.evaluation.unit_heads``. It needs references only.
 """
 
 import argparse
@@ -21,18 +24,18 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from zoo.audio import files as audio
 from zoo.backbones.common.alignment import AlignmentConfig, EveryHead, HeadAlignment
 from zoo.config import Config, build, machine, run_composed
 from zoo.config.commands import program
 from zoo.data.views import sentences
 from zoo.errors import ZooError
+from zoo.evaluation import unit_heads
+from zoo.evaluation.forced import forced_stream
 from zoo.languages import Language
 from zoo.progress import show_progress
-from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds
 
 TOLERANCE: Seconds = 0.2  # before the start and after the end of a source word
 MOST_HEADS = 6  # of a mean
@@ -101,8 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog=program("zoo.evaluation.alignment_heads"), description=__doc__
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
+    parser.add_argument(
+        "--units", action="store_true", help="attention from speech units to text (system=simulu)"
+    )
     given = parser.parse_args(arguments)
-    run_composed(given.overrides, report)
+    run_composed(given.overrides, unit_heads.report if given.units else report)
 
 
 def report(cfg: Config) -> None:
@@ -250,7 +256,7 @@ def measure_heads(
     ]
     rows: list[Tensor] = []
     for batch in show_progress(batches, total=len(batches), title=title):
-        sessions = [force_reference(system, sentence) for sentence in batch]
+        sessions = [forced_stream(system, one.talk, one.token_ids) for one in batch]
         requests = [Request(max_words=1)] * len(batch)
         needs = frozenset({Capability.ALIGNMENT})
         hypotheses = system.backbone.decode(sessions, requests, needs)
@@ -273,16 +279,6 @@ def measure_heads(
         Found(group, column.tolist())
         for group, column in zip(groups, torch.cat(rows).T, strict=True)
     ]
-
-
-def force_reference(system: StreamingSystem, sentence: Sentence) -> Session:
-    """Return a stream that has received a sentence and written its reference."""
-    talk = sentence.talk
-    samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
-    session = system.open(talk.name)
-    session.receive(SpeechChunk(samples, final=True))
-    session.prefix_ids = sentence.token_ids
-    return session
 
 
 def distances(hypothesis: Hypothesis, sentence: Sentence, frame_seconds: Seconds) -> Tensor:

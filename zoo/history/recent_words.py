@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from zoo.errors import check_numbers
 from zoo.history.attended import AttendedHistory
 from zoo.types import Hypothesis
@@ -30,5 +32,15 @@ class RecentWords(AttendedHistory):
 
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Return the start of the last ``words`` words, or 0 if there are fewer words."""
-        word_starts = hypothesis.word_starts[:num_written].nonzero()
-        return int(word_starts[-self.words]) if word_starts.numel() >= self.words else 0
+        return start_of_last_words(hypothesis.word_starts[:num_written], self.words)
+
+
+def start_of_last_words(word_starts: Tensor, words: int) -> int:
+    """Return the index of the token at which the last ``words`` words begin.
+
+    Args:
+        word_starts: (n,) bool, True where a token begins a word.
+        words: Number of words, at least 1. If there are fewer, the index is 0.
+    """
+    starts = word_starts.nonzero()
+    return int(starts[-words]) if starts.numel() >= words else 0

@@ -127,12 +127,12 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
 
 
 def flag_speech(instances: Sequence[Instance]) -> list[str]:
-    """Check that target speech exists and that its duration is plausible for its text.
+    """Check that target speech exists, is complete, and has a plausible duration for its text.
 
     Returns:
         One short sentence per problem.
     """
-    findings = (_flag_silence(instances), _flag_pace(instances))
+    findings = (_flag_silence(instances), _flag_unit_limit(instances), _flag_pace(instances))
     return [finding for finding in findings if finding]
 
 
@@ -151,6 +151,17 @@ def _is_audible(output: SpeechOutput) -> bool:
     if not output.samples.numel():
         return False
     return bool(output.samples.abs().max() > SILENCE)
+
+
+def _flag_unit_limit(instances: Sequence[Instance]) -> str:
+    counts = [sum(event.kind == "unit_limit" for event in one.events) for one in instances]
+    limited = [one.talk for one, count in zip(instances, counts, strict=True) if count]
+    if not limited:
+        return ""
+    return (
+        f"units stopped at the maximum length in {sum(counts)} emissions of {len(limited)} of "
+        f"{len(instances)} streams ({limited[0]})"
+    )
 
 
 def _flag_pace(instances: Sequence[Instance]) -> str:

@@ -328,9 +328,11 @@ def _events(instance: Instance) -> list[list[Json]]:
 
 
 def _event_text(event: StreamEvent) -> str:
-    """Return the transcript, or a description of what was dropped and why."""
+    """Return the transcript, or a description of what was dropped and why, or cut short."""
     if event.kind == "transcript":
         return event.text
+    if event.kind == "unit_limit":
+        return "units stopped at the maximum length: the speech may be incomplete"
     reason = f" ({event.reason})" if event.reason else ""
     return f"{event.kind}{reason}: {event.tokens} tokens and {event.frames} frames dropped"
 

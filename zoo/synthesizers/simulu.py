@@ -24,7 +24,7 @@ from zoo.synthesizers.assignment import (
     unit_token_scores,
 )
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import SAMPLE_RATE, Capability, Seconds
+from zoo.types import SAMPLE_RATE, Capability, Seconds, StreamEvent
 
 Counting = Literal["durations", "units"]
 Close = Literal["always", "never", "at_end"]
@@ -119,7 +119,13 @@ class SimulU(Synthesizer):
             for request in requests
         ]
         units = self._generate_units(decoder, requests)
-        masks = [self._new_units(*pair) for pair in zip(requests, units, strict=True)]
+        for request, generated in zip(requests, units, strict=True):
+            if generated.truncated:
+                record_unit_limit(request.session)
+        masks = [
+            self.new_units(generated, old=request.hypothesis.prefix_length, new=request.tokens)
+            for request, generated in zip(requests, units, strict=True)
+        ]
 
         waveforms = [torch.zeros(0)] * len(requests)
         audible = [index for index, mask in enumerate(masks) if bool(mask.any())]
@@ -152,13 +158,21 @@ class SimulU(Synthesizer):
     def _closes(self, session: Session) -> bool:
         return self.close == "always" or (self.close == "at_end" and session.must_flush)
 
-    def _new_units(self, request: SpeechRequest, units: Units) -> Tensor:
-        """(units,) bool, True for the units of the new tokens."""
-        old = request.hypothesis.prefix_length
+    def new_units(self, units: Units, *, old: int, new: int) -> Tensor:
+        """Select the units of the new tokens.
+
+        Args:
+            units: Units of a text.
+            old: Number of earlier tokens of the text.
+            new: Number of new tokens after them.
+
+        Returns:
+            (units,) bool, True for the units of the new tokens.
+        """
         scores = unit_token_scores(
             units.attention,
             opening=units.opening,
-            tokens=old + request.tokens,
+            tokens=old + new,
             offset=self.offset,
             normalisation=self.normalisation,
         )
@@ -185,6 +199,11 @@ class SimulU(Synthesizer):
             voiced.samples, keep.to(durations.device), durations, unit_samples=unit_samples
         )
         return fade(samples, round(self.fade_seconds * SAMPLE_RATE))
+
+
+def record_unit_limit(session: Session) -> None:
+    """Add to the events of a session that the units of an output stopped at their maximum."""
+    session.events.append(StreamEvent("unit_limit", session.audio_start / SAMPLE_RATE))
 
 
 def without_oldest(request: SpeechRequest, tokens: int) -> SpeechRequest:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.backbones.seamless_m4t.conftest import Load
 from zoo.backbones.base import Units
+from zoo.backbones.common.unit_attention import UnitAttention
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.errors import ZooError
@@ -29,7 +30,8 @@ def random_states(positions: int) -> Tensor:
 
 @torch.inference_mode()
 def spoken(speaker: UnitSpeaker, *lengths: int, layer: int | None = 1) -> list[Units]:
-    return speaker.units([random_states(n) for n in lengths], [GERMAN] * len(lengths), layer=layer)
+    states = [random_states(n) for n in lengths]
+    return speaker.units(states, [GERMAN] * len(lengths), UnitAttention(layer))
 
 
 @pytest.mark.parametrize("layer", [0, 1, None])
@@ -55,6 +57,41 @@ def test_units_and_their_attention_are_transformers(
             units.attention, expected[1 : 1 + len(units.ids)], rtol=0, atol=1e-9
         )
         assert units.opening == 2
+
+
+@torch.inference_mode()
+def test_a_unit_has_the_attention_of_its_own_position_and_of_chosen_heads(
+    backbone: SeamlessM4TSpeech,
+) -> None:
+    def attention(**options: Any) -> Tensor:
+        states = [random_states(9)]
+        [units] = backbone.speaker.units(states, [GERMAN], UnitAttention(**options))
+        return units.attention
+
+    every = attention(average=False)  # (units, layers x heads, positions)
+    layers, heads = backbone.unit_attention_shape()
+    assert every.shape[1] == layers * heads
+    exact = {"rtol": 0, "atol": 1e-12}
+    torch.testing.assert_close(attention(), every.mean(dim=1), **exact)
+    torch.testing.assert_close(
+        attention(heads=[[0, 1], [1, 0]]), every[:, [1, heads]].mean(dim=1), **exact
+    )
+    own = attention(average=False, query="own")
+    assert len(own) == len(every)
+    torch.testing.assert_close(own[:-1], every[1:], **exact)  # fed unit i predicts unit i + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"query": "both"}, r"backbone\.unit_query 'both'; choose one of: predicting, own"),
+        ({"heads": []}, r"unit_heads must be null or pairs of a layer and a head, not \[\]"),
+        ({"heads": [1, 2]}, r"unit_heads must be null or pairs .*, not \[1, 2\]"),
+    ],
+)
+def test_attention_that_does_not_exist_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        UnitAttention(**options)
 
 
 def test_a_batch_of_texts_is_each_alone(backbone: SeamlessM4TSpeech) -> None:

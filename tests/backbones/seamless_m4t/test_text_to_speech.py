@@ -71,7 +71,7 @@ def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> Non
         assert torch.equal(speech.durations, alone.durations)
         assert len(speech.samples) == 320 * int(speech.durations.sum())
         assert speech.samples.dtype == torch.float32
-        [units] = voice.speaker.units(voice.states([text], GERMAN), [GERMAN], layer=0)
+        [units] = voice.speaker.units(voice.states([text], GERMAN), [GERMAN])
         assert len(speech.durations) == len(units.ids)
     assert len({len(speech.samples) for speech in together}) > 1
     assert voice.synthesize([], GERMAN) == []

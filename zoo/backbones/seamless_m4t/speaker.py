@@ -20,6 +20,7 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.static_steps import Capture, StaticSteps
+from zoo.backbones.common.unit_attention import UnitAttention
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
@@ -128,26 +129,23 @@ class UnitSpeaker(nn.Module):
             reach = ceil((reach + widest + kernel) / rate)
         return reach + OUTER_REACH
 
-    def check(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError if ``language`` is not spoken or the decoder has no layer ``layer``.
-
-        Args:
-            language: Language of the speech.
-            layer: Index of a layer of the text-to-unit decoder; None stands for all layers.
-        """
-        self.languages.code(language)
-        if layer is not None and not 0 <= layer < self.depth:
-            raise ZooError(
-                f"The text-to-unit decoder has the layers 0 to {self.depth - 1}, not {layer}."
-            )
-
     @property
-    def depth(self) -> int:
-        """Number of layers of the text-to-unit decoder."""
-        return len(self.t2u.model.decoder.layers)
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of layers of the text-to-unit decoder, and of attention heads per layer."""
+        decoder = Decoder(self.t2u.model.decoder, self.t2u.lm_head)
+        return decoder.depth, decoder.heads
+
+    def check(self, language: Language, attention: UnitAttention) -> None:
+        """Raise ZooError if ``language`` is not spoken or a layer or head does not exist."""
+        self.languages.code(language)
+        layers, heads = self.attention_shape
+        attention.chosen(layers=layers, heads=heads)
 
     def units(
-        self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None
+        self,
+        states: Sequence[Tensor],
+        languages: Sequence[Language],
+        attention: UnitAttention = UnitAttention(),  # noqa: B008 (frozen)
     ) -> list[Units]:
         """Generate the units of texts as a batch; the texts do not influence one another.
 
@@ -155,26 +153,25 @@ class UnitSpeaker(nn.Module):
             states: Text decoder states of each text, (positions, width). The first OPENING states
                 belong to start and language.
             languages: Language of each text.
-            layer: Index of the text-to-unit decoder layer whose cross-attention is returned; None
-                returns the mean over all layers.
+            attention: Cross-attention of the text-to-unit decoder that is returned.
 
         Returns:
-            Units of each text, with cross-attention averaged over the heads.
+            Units of each text, with cross-attention.
 
         Raises:
-            ZooError: If a language is not spoken, or the decoder has no layer ``layer``.
+            ZooError: If a language is not spoken, or the decoder lacks a layer or head.
         """
         for language in languages:
-            self.check(language, layer=layer)
+            self.check(language, attention)
         end = self.t2u.config.t2u_eos_token_id
         codes = [self.languages.code(language) for language in languages]
         prompts = [[end, self.languages.units[code]] for code in codes]  # the end id is the start
-        layers = range(self.depth) if layer is None else [layer]
+        layers, heads = self.attention_shape
         texts = EncoderDecoderBranches(
             Decoder(self.t2u.model.decoder, self.t2u.lm_head),
             self._encode(states),
             prompts,
-            heads=dict.fromkeys(layers),
+            heads=attention.chosen(layers=layers, heads=heads),
             steps=self.steps,
         )
         answers = search(
@@ -190,11 +187,9 @@ class UnitSpeaker(nn.Module):
             tokens = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
             ids = tokens - self.t2u.config.vocoder_offset
 
-            # The last prompt position predicts the first unit
-            attention = texts.attention(stream, answer.generated)  # (fed ids, heads, positions)
-            first = len(prompts[stream]) - 1
-            unit_attention = attention[first : first + len(ids)].mean(dim=1)  # (units, positions)
-            results.append(Units(ids, unit_attention.cpu(), OPENING, truncated=not answer.finished))
+            rows = texts.attention(stream, answer.generated)  # (fed ids, heads, positions)
+            weights = attention.of_units(rows, prompt=len(prompts[stream]), units=len(ids))
+            results.append(Units(ids, weights.cpu(), OPENING, truncated=not answer.finished))
         return results
 
     @property

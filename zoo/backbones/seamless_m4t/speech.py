@@ -19,6 +19,7 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import token_losses
+from zoo.backbones.common.unit_attention import UnitAttention, UnitQuery
 from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
@@ -81,6 +82,8 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         voice: int = 0,
         max_units: int = 1024,
         unit_layer: int | None = None,
+        unit_heads: Sequence[Sequence[int]] | None = None,
+        unit_query: UnitQuery = "predicting",
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
         unit_search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
@@ -101,7 +104,11 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             voice: Index of the voice in the vocoder.
             max_units: Largest number of units generated for a text.
             unit_layer: Layer of the text-to-unit decoder, from 0, whose cross-attention aligns
-                units with text. None: the mean of all layers.
+                units with text, as the mean of its heads. None: the mean of all layers.
+            unit_heads: Pairs of a layer and a head whose mean aligns units with text, instead of
+                ``unit_layer``. None: all heads of ``unit_layer``.
+            unit_query: Decoder position whose attention is that of a unit. ``predicting``: the
+                position that predicts the unit; ``own``: the position whose input is the unit.
             alignment: Which cross-attention aligns target tokens with encoder frames.
             search: Settings of greedy or beam search over text.
             unit_search: Settings of greedy or beam search over units, whose ids are not text:
@@ -110,8 +117,8 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             options: Other arguments of ``EncoderDecoder``.
 
         Raises:
-            ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing, or
-                ``unit_search`` suppresses texts.
+            ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing,
+                ``unit_search`` suppresses texts, or ``unit_heads`` or ``unit_query`` is malformed.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, **options)
         if name is None and (config is None or tokenizer is None):
@@ -130,7 +137,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         self.with_reader = reader
         self.voice = voice
         self.max_units = max_units
-        self.unit_layer = unit_layer
+        self.unit_attention = UnitAttention(unit_layer, unit_heads, unit_query)
 
     @property
     def title(self) -> str:
@@ -315,8 +322,12 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             self.codebook = Codebook.fit(waves, units=units)
 
     def check_speech(self, language: Language) -> None:
-        """Raise ZooError if the model does not speak ``language`` or has no ``unit_layer``."""
-        self.speaker.check(language, layer=self.unit_layer)
+        """Raise ZooError if ``language`` is not spoken or a layer or head of units is missing."""
+        self.speaker.check(language, self.unit_attention)
+
+    def unit_attention_shape(self) -> tuple[int, int]:
+        """Return the number of layers of the text-to-unit decoder, and of heads per layer."""
+        return self.speaker.attention_shape
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Drop the decoder cache of the last hypothesis, which ``_ends`` would continue."""
@@ -335,7 +346,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             Units of each stream, with cross-attention to the text.
         """
         languages = [request.session.target_language for request in requests]
-        return self.speaker.units(self.fed(requests, close=close), languages, layer=self.unit_layer)
+        return self.speaker.units(self.fed(requests, close=close), languages, self.unit_attention)
 
     def fed(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
         """Return the input of the text-to-unit model for each stream.

@@ -120,7 +120,7 @@ class TextToSpeech(nn.Module):
         units: list[Units] = []
         if texts:
             states = self.states(texts, language)
-            units = self.speaker.units(states, [language] * len(states), layer=0)
+            units = self.speaker.units(states, [language] * len(states))
         return self.speaker.vocode([text_units.ids for text_units in units], language)
 
     def states(self, texts: Sequence[str], language: Language) -> list[Tensor]:

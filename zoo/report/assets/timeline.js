@@ -73,7 +73,7 @@ function drawBands(parts, isVisible) {
 function drawCuts(parts, isVisible) {
   const { zoom, view, layout } = timeline;
   for (const [time, kind, at, text] of view.events) {
-    if (kind === "transcript" || !isVisible(at * zoom, at * zoom)) continue;
+    if (["transcript", "unit_limit"].includes(kind) || !isVisible(at * zoom, at * zoom)) continue;
     const node = build(parts, "span", { class: `drop ${kind}`, style: `left:${at * zoom}px;top:${TOP - 18}px;height:${layout.speech - TOP + 14}px` });
     tipFor(node, () => [text, `at ${seconds(time)}: audio before ${seconds(at)} is no longer kept`]);
   }

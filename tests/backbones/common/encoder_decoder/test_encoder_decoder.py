@@ -312,6 +312,28 @@ def test_suppressed_tokens(make: Make) -> None:
     assert later.token_ids[:1].tolist() != [20]
 
 
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_first_token_is_suppressed_after_kept_text_on_request(make: Make, beams: int) -> None:
+    def first_tokens(backbone: Hummer, prefix: list[int]) -> list[int]:
+        [answer] = backbone.decode([make_session(backbone, 6, prefix=prefix)], [Request()], PLAIN)
+        return answer.token_ids[:1].tolist()
+
+    plain = make(search=SearchConfig(beams=beams))
+    always = make(search=SearchConfig(beams=beams), suppress_first="always")
+    kept = [20, 12]
+    assert first_tokens(plain, kept) == []  # the model ends the text
+    [written] = first_tokens(always, kept)
+    always.never_first = plain.never_first = [written]
+    assert first_tokens(plain, kept) == []
+    [other] = first_tokens(always, kept)
+    assert other not in (END, written)
+
+
+def test_an_unknown_rule_of_first_tokens_is_refused(make: Make) -> None:
+    with pytest.raises(ZooError, match=r"suppress_first 'never'; choose one of: without_text, al"):
+        make(suppress_first="never")
+
+
 def test_characters_are_the_unit_of_some_languages(make: Make) -> None:
     backbone, prefix = make(), [9, 12, 15, 10]
     for target, starts in (("zh", [True] * 4), ("de", [True, False, False, True])):

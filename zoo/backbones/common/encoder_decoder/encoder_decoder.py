@@ -7,7 +7,7 @@ continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``ope
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -32,9 +32,11 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.search import search as search_text
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
-from zoo.errors import ZooError, check_numbers
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
+
+SuppressFirst = Literal["without_text", "always"]
 
 
 class EncoderDecoder(HeadAlignment, Backbone):
@@ -66,6 +68,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
         capture: Capture = "off",
+        suppress_first: SuppressFirst = "without_text",
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
@@ -76,17 +79,24 @@ class EncoderDecoder(HeadAlignment, Backbone):
             alignment: Choice and processing of the cross-attention heads for the alignment.
             capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
                 steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
+            suppress_first: When ``never_first`` excludes first new tokens. ``without_text``: if no
+                text is kept. ``always``: after kept text, too, and the end token with them
+                (SimulStreaming). Every request then has a new token, so that the model writes
+                through silence, unless it detects silence itself.
             max_tokens: Maximum number of new ids per request, the end token included.
             dtype: Name of the torch dtype of weights and activations.
 
         Raises:
-            ZooError: If ``max_tokens`` is below 1, or ``capture`` or ``dtype`` is unknown.
+            ZooError: If ``max_tokens`` is below 1, or ``capture``, ``suppress_first`` or ``dtype``
+                is unknown.
         """
         super().__init__()
+        check_choice("backbone.suppress_first", suppress_first, get_args(SuppressFirst))
         check_numbers("An encoder-decoder", least=1, max_tokens=max_tokens)
         self.search = search
         self.alignment = alignment
         self.steps = StaticSteps(capture)
+        self.suppress_first = suppress_first
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
         self.never: list[int] = []
@@ -275,7 +285,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             limits=limits,
             ends=[self.end],
             never=self.never,
-            never_first=[[] if text.prefix else self.never_first for text in texts],
+            never_first=[self._never_first(text) for text in texts],
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
@@ -294,6 +304,12 @@ class EncoderDecoder(HeadAlignment, Backbone):
         if not with_states:
             return hypotheses
         return self._with_states(sessions, branches, answers, hypotheses)
+
+    def _never_first(self, text: PartialText) -> list[int]:
+        """Return the ids that the search never generates first; see ``suppress_first``."""
+        if self.suppress_first == "always":
+            return [*self.never_first, self.end]
+        return [] if text.prefix else self.never_first
 
     def _hypothesis(
         self,

@@ -1,0 +1,76 @@
+"""The naive streaming baseline of Papi et al. (2024), "StreamAtt": a fixed duration per word.
+
+It keeps a fixed number of words, as FW does, and no attention selects the audio: for each dropped
+word of the translation 280 ms of audio are dropped, the average duration of a word in Ma et al.
+(2021), "Streaming Simultaneous Speech Translation with Augmented Memory Transformer". In
+FBK-fairseq, the baseline is ``FixedAudioHistorySelection``.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zoo.errors import check_numbers
+from zoo.history.base import History
+from zoo.history.recent_words import start_of_last_words
+from zoo.streaming.session import Session
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    StreamOutline,
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class FixedAudio(History):
+    """Keep the last written words; drop a fixed duration of audio for each dropped word.
+
+    Text and audio drift apart where words and pauses take more or less time than that.
+
+    Args:
+        words: Number of words to keep.
+        word_seconds: Seconds of audio that are dropped with a word. The audio of all words that are
+            dropped at once is rounded to frames.
+        max_seconds: Seconds of audio to keep at most, whatever the text. FBK-fairseq has no limit,
+            so the kept audio of a slow speaker grows.
+
+    Raises:
+        ZooError: A value is out of range.
+    """
+
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
+    reads_unwritten = False
+
+    words: int = 20
+    word_seconds: Seconds = 0.28
+    max_seconds: Seconds = 28.8
+
+    def __post_init__(self) -> None:
+        check_numbers("FixedAudio", least=1, words=self.words)
+        check_numbers(
+            "FixedAudio", above=0, word_seconds=self.word_seconds, max_seconds=self.max_seconds
+        )
+
+    def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
+        """Select text, drop the audio of the other words, and apply the cap; see ``History``."""
+        tokens = frames = 0
+        if hypothesis is not None:
+            starts = hypothesis.word_starts[: session.prefix_ids.numel()]
+            tokens = start_of_last_words(starts, self.words)
+            # A text whose beginning was dropped may begin within a word, which is a word here, too.
+            words = int(starts[:tokens].sum()) + int(tokens > 0 and not starts[0])
+            frames = round(words * self.word_seconds * SAMPLE_RATE / session.frame_samples)
+        too_many = session.kept_frames - self._max_frames(session.frame_samples)
+        return Cut(tokens=tokens, frames=min(max(frames, too_many), session.kept_frames))
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the cap on audio plus one chunk; see ``History``."""
+        return self._max_frames(outline.frame) * outline.frame + outline.chunk
+
+    def _max_frames(self, frame_samples: Samples) -> Frames:
+        """Return the number of frames within ``max_seconds``."""
+        return round(self.max_seconds * SAMPLE_RATE) // frame_samples
