@@ -61,3 +61,13 @@ def test_languages_with_spaces_do_not_load_jieba(monkeypatch: pytest.MonkeyPatch
 def test_a_language_that_is_not_known_is_named() -> None:
     with pytest.raises(ZooError, match="Unknown language 'xx'; choose one of: ar, "):
         language("xx")
+
+
+def test_units_of_chinese_keep_the_spaces_of_the_text() -> None:
+    chinese, german = language("zh"), language("de")
+    text = " 用 Bill Gates 的 话 "
+    spaced = chinese.spaced(text, chinese.units(text))
+    assert chinese.join(spaced) == "用 Bill Gates 的 话"
+    assert [unit.strip() for unit in spaced] == chinese.units(text)
+    assert chinese.spaced("另一个", ["别", "的"]) == ["别", "的"]  # units of another text
+    assert german.spaced("ein  Wort", ["ein", "Wort"]) == ["ein", "Wort"]

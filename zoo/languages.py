@@ -3,7 +3,7 @@
 Only this module decides which languages are written without spaces between words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -56,6 +56,29 @@ class Language:
         if self.unit != "char":
             return text.split()
         return [word for part in _jieba().lcut(text) if (word := "".join(part.split()))]
+
+    def spaced(self, text: str, units: Sequence[str]) -> list[str]:
+        """Return units with the space that the text has before them, without spaces between words.
+
+        Chinese has spaces around Latin names and between clauses, which no unit contains: the units
+        of "用 Bill Gates" are 用, " B", i, l, l, " G" and so on. Their join is the text. Other
+        languages, and a text of other units, have their units unchanged.
+
+        Args:
+            text: the text.
+            units: its units.
+        """
+        if self.unit != "char" or "".join(units) != "".join(text.split()):
+            return list(units)
+        spaced: list[str] = []
+        end = 0
+        for unit in units:
+            start = end
+            while text[start].isspace():
+                start += 1
+            spaced.append(" " + unit if start > end and spaced else unit)
+            end = start + len(unit)
+        return spaced
 
     def join(self, units: Iterable[str]) -> str:
         """Join units to a text. :meth:`units` splits the text into the same units again."""

@@ -184,3 +184,12 @@ def test_passes_depend_on_the_generator_alone(talk: Talk) -> None:
 def test_a_length_is_kept_if_the_multiplier_does_not_divide_it() -> None:
     assert Stretches([30], [4]).draw(np.random.default_rng(0)) == (30, 4)
     assert Stretches([3], [4]).draw(np.random.default_rng(0)) == (3, 3)
+
+
+def test_turns_of_chinese_keep_the_spaces_of_the_translation() -> None:
+    text = "用 Bill"
+    words = (Word("with", 0.0, 0.5), Word("Bill", 0.5, 1.0))
+    target = Target(text, tuple("用Bill"), ((0,), *[(1,)] * 4))
+    segment = Segment(0.0, 1.0, "with Bill", words, targets={"zh": target})
+    turns = chunked_words([segment], "zh", start=0.0, chunks=2, chunk_seconds=0.5)
+    assert ["".join(turn) for turn in turns] == ["用", " Bill"]

@@ -82,6 +82,7 @@ def test_estimates_are_of_what_was_recognised(item: Item, python: Path) -> None:
     for one in found:
         assert one.notes[0].scores == {"estimate de": 0.6667}
         assert one.notes[2].scores == {"WER": 0.0, "estimate de": 0.5}
+    assert all("estimate de" not in one.notes[1].scores for one in found)  # a sound
     assert calls(python) == ["check 1", "score 2"]  # equal texts are scored once
     [kept] = FiltersStep(Filters(min_estimate=0.6))(found[:1])
     assert [note.reason for note in kept.notes] == ["", "only sounds", "estimated quality"]

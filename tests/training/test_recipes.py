@@ -65,6 +65,9 @@ def test_the_baseline_has_the_same_stages_on_whole_sentences(stage: int, size: s
     (only,) = build(baseline.training).curriculum.stages
     same = ("trains", "passes", "learning_rate", "warmup_steps", "schedule", "step_seconds")
     assert all(getattr(only, name) == getattr(expected, name) for name in same)
+    adapters = [cfg.backbone.adapter_norm for cfg in (baseline, own)]
+    if stage == 1:  # the second has that of its weights
+        assert adapters == [size == "llama8b"] * 2
     sampling = baseline.training.objectives.offline.sampling
     assert (sampling.cut_starts, sampling.cut_ends, sampling.margin) == (0, 0, 0)
     folder = f"outputs/lst_paper/{baseline.size.lst}_en-de"

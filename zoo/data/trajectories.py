@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from zoo.errors import ZooError
+from zoo.languages import language
 from zoo.talks import Segment
 from zoo.types import SAMPLE_RATE, Seconds
 
@@ -20,7 +21,8 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
         target: code of the target language.
 
     Returns:
-        Target words with times in seconds from the start of the talk.
+        Target words with times in seconds from the start of the talk; those of a language without
+        spaces between words have the spaces of the translation (``Language.spaced``).
 
     Raises:
         ZooError: the segment has no word times, no word alignment or no such translation.
@@ -52,7 +54,8 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
 
     earliest = segment.words[0].end
     times: list[tuple[str, Seconds]] = []
-    for word, time in zip(translation.words, word_times, strict=True):
+    words = language(target).spaced(translation.text, translation.words)
+    for word, time in zip(words, word_times, strict=True):
         earliest = max(earliest, time)
         times.append((word, earliest))
     return times

@@ -7,12 +7,11 @@ from zoo.talks import Segment, Talk
 
 # (Laughter), [Applause], （笑声）, ♪ ... ♪: descriptions of sounds, and comments of transcribers
 _TAG = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|（[^（）]*）|【[^【】]*】|♪[^♪]*♪?|<[^<>]*>")
+_START = rf"^(\s*(?:(?:{_TAG.pattern})\s*)*)(?:[-–—]\s*)?"  # of a text, with its sounds
 # "Chris Anderson: ..." and "CA: ..."; one to four capitalised words before a colon and a space
-_SPEAKER = re.compile(r"^\s*(?:[-–—]\s*)?[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}: ")
+_SPEAKER = re.compile(_START + r"([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}): ")
 # The same in a translation, whose script may have no capitals, and a colon of full width.
-_TRANSLATED_SPEAKER = re.compile(
-    r"^\s*(?:[-–—]\s*)?[^\s:：,.!?，。！？]+(?: [^\s:：,.!?]+){0,3}[:：]\s*"
-)
+_TRANSLATED_SPEAKER = re.compile(_START + r"([^\s:：,.!?，。！？]+(?: [^\s:：,.!?]+){0,3})[:：]\s*")
 
 
 def find_tag(text: str) -> str | None:
@@ -22,9 +21,12 @@ def find_tag(text: str) -> str | None:
 
 
 def find_speaker(text: str) -> str | None:
-    """Return the name of the speaker with which a transcript begins, such as ``CA:``, or None."""
+    """Return the name of the speaker with which a transcript begins, such as ``CA:``, or None.
+
+    Descriptions of sounds may be before it.
+    """
     name = _SPEAKER.match(text)
-    return None if name is None else name[0].strip()
+    return None if name is None else f"{name[2]}:"
 
 
 def is_only_sounds(text: str) -> bool:
@@ -33,28 +35,26 @@ def is_only_sounds(text: str) -> bool:
 
 
 def without_speakers(talk: Talk) -> Talk:
-    """Return a talk whose segments begin without the name of the speaker, in all languages.
+    """Return a talk whose segments begin without names of speakers, in all languages.
 
-    A translation loses its name only if the transcript has one. Words, alignments and translations
-    of prefixes of changed segments are dropped.
+    A transcript may begin with several, as in "Video: Don Blankenship: Let me". A translation loses
+    as many names as its transcript. Words, alignments and translations of prefixes of changed
+    segments are dropped.
     """
     return replace(talk, segments=tuple(map(_without_speaker, talk.segments)))
 
 
 def _without_speaker(segment: Segment) -> Segment:
-    """Return a segment without the name of its speaker."""
-    if find_speaker(segment.source) is None:
+    """Return a segment without the names of speakers at its start."""
+    source, names = segment.source, 0
+    while find_speaker(source) is not None:
+        source, names = _SPEAKER.sub(r"\1", source), names + 1
+    if not names:
         return segment
-    targets = {
-        code: replace(
-            target,
-            text=_TRANSLATED_SPEAKER.sub("", target.text),
-            words=(),
-            alignment=(),
-            needs=(),
-            prefixes=(),
-        )
-        for code, target in segment.targets.items()
-    }
-    source = _SPEAKER.sub("", segment.source)
+    targets = {}
+    for code, target in segment.targets.items():
+        text = target.text
+        for _ in range(names):
+            text = _TRANSLATED_SPEAKER.sub(r"\1", text)
+        targets[code] = replace(target, text=text, words=(), alignment=(), needs=(), prefixes=())
     return replace(segment, source=source, words=(), targets=targets)

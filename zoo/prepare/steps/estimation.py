@@ -10,6 +10,7 @@ from zoo.errors import ZooError
 from zoo.metrics.comet.scorer import Comet, Text
 from zoo.prepare.items import Item, Notes
 from zoo.prepare.steps.recognition import WER
+from zoo.prepare.texts import is_only_sounds
 from zoo.progress import show_progress
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class EstimationSettings:
 
 
 class EstimationStep:
-    """Scores the translations of usable segments, all in one process.
+    """Scores the translations of usable segments but descriptions of sounds, in one process.
 
     The source is the text of the recogniser where the step ``recognition`` has made one (InfiniSST,
     appendix A.1), else the transcript. Texts are scored once: scores are kept in the cache folder.
@@ -83,7 +84,7 @@ class EstimationStep:
             for number, item in enumerate(items)
             for index, segment in enumerate(item.talk.segments)
             for code in segment.targets
-            if item.usable[index]
+            if item.usable[index] and not is_only_sounds(segment.source)
         ]
         texts = [_text(items[number], index, code) for number, index, code in keys]
         [scores] = self._comet.score(texts, partial(_shown, self.name)).values()
