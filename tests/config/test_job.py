@@ -235,7 +235,7 @@ def test_the_choices_of_a_job_are_overrides(monkeypatch: pytest.MonkeyPatch) -> 
     choices = {"system": "streamatt", "backbone": "infinisst_minitalks", "data": "minitalks"}
     runtime = SimpleNamespace(runtime=SimpleNamespace(choices=choices))
     monkeypatch.setattr(HydraConfig, "get", lambda: runtime)
-    assert config.chosen("system", "backbone") == [
+    assert config.choice_overrides("system", "backbone") == [
         "system=streamatt",
         "backbone=infinisst_minitalks",
     ]

@@ -30,7 +30,7 @@ from zoo.errors import ZooError
 
 SMALL = "checkpoints/"  # of the repository: the small models
 RECOGNISER = "facebook/wav2vec2-base-960h"
-ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30")
+ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30", "llama3")
 MIXTURES = (
     "non_streaming",
     "partial_and_non_streaming",

@@ -4,7 +4,7 @@ from omegaconf import DictConfig as Config
 
 from zoo.config.compose import choices, choices_of, compose, row_name
 from zoo.config.current import (
-    chosen,
+    choice_overrides,
     is_multirun,
     machine,
     overrides,
@@ -23,9 +23,9 @@ __all__ = [
     "arguments_of",
     "build",
     "check_values",
+    "choice_overrides",
     "choices",
     "choices_of",
-    "chosen",
     "compose",
     "entry_point",
     "is_multirun",

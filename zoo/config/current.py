@@ -40,7 +40,7 @@ def search_arguments() -> list[str]:
     return [shlex.quote(argument) for argument in (*folders, *search)]
 
 
-def chosen(*groups: str) -> list[str]:
+def choice_overrides(*groups: str) -> list[str]:
     """Return the choices of this job as overrides ``group=choice``."""
     choices = HydraConfig.get().runtime.choices
     return [f"{group}={choices[group]}" for group in groups]

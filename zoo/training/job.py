@@ -14,7 +14,7 @@ from zoo.config import (
     Config,
     build,
     check_values,
-    chosen,
+    choice_overrides,
     is_multirun,
     machine,
     overrides,
@@ -182,7 +182,7 @@ def claim_folder(resume: Path | None) -> Run:
     Args:
         resume: Run folder to resume, or None.
     """
-    name = run_name([item.partition("=")[2] for item in chosen("system")], overrides())
+    name = run_name([item.partition("=")[2] for item in choice_overrides("system")], overrides())
     return open_run(run_folder(), kind="train", name=name, resume=resume, multirun=is_multirun())
 
 
@@ -284,7 +284,7 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     # An evaluation reads the weights of the export and has no arguments of the training.
     names = (backbone.weights_key, *REPLACED, *backbone.training_arguments)
     left_out = tuple(f"backbone.{name}" for name in names)
-    needed = chosen("system", "backbone")
+    needed = choice_overrides("system", "backbone")
     for override in overrides():
         key = override_key(override)
         if re.split(r"[.@]", key)[0] in REPEATED and not key.startswith(left_out):
