@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -141,6 +142,13 @@ def test_more_audio_than_the_cap_goes(history: AttendedHistory, frames: int, dro
     assert history.trim(session(frames, prefix=9), None) == Cut(frames=dropped)
 
 
+@pytest.mark.parametrize("none", [None, inf])
+def test_without_a_cap_audio_goes_with_its_text_only(none: float | None) -> None:
+    history = RecentWords(words=1, max_seconds=none)
+    assert history.trim(session(5000, prefix=9), None) == Cut()
+    assert history.trim(session(5000, prefix=2), answered("ww", [0, 7])) == Cut(tokens=1, frames=7)
+
+
 def test_the_cap_does_not_give_back_what_the_words_cut() -> None:
     history = RecentWords(words=1, max_seconds=1.9)
     assert history.trim(session(20, prefix=2), answered("ww", [0, 7])) == Cut(tokens=1, frames=7)
@@ -155,6 +163,7 @@ def test_the_cap_cuts_what_the_floor_would_keep() -> None:
 @pytest.mark.parametrize(
     ("tokens", "max_tokens", "cut"),
     [
+        ("w.w.w.", None, Cut()),
         ("w.w.w.", 6, Cut()),
         ("w.w.w.", 5, Cut(tokens=2, frames=2)),  # in whole words
         ("w.w.w.", 4, Cut(tokens=2, frames=2)),
@@ -163,7 +172,7 @@ def test_the_cap_cuts_what_the_floor_would_keep() -> None:
         ("?.w.w.", 4, Cut(tokens=2, frames=2)),  # more than punctuation would cut
     ],
 )
-def test_text_has_a_cap_of_its_own(tokens: str, max_tokens: int, cut: Cut) -> None:
+def test_text_has_a_cap_of_its_own(tokens: str, max_tokens: int | None, cut: Cut) -> None:
     answer = answered(tokens, [0, 1, 2, 3, 4, 5])
     assert Punctuation(max_tokens=max_tokens).trim(session(20, prefix=6), answer) == cut
     assert RecentWords(words=9, max_tokens=max_tokens).trim(session(20, prefix=6), answer) == cut

@@ -41,6 +41,7 @@ def test_no_more_audio_is_dropped_than_is_kept_and_none_is_kept_beyond_the_limit
     assert FixedAudio(words=1, max_seconds=1.8).trim(
         session(20, prefix=2), answered("ww", [0, 0])
     ) == Cut(tokens=1, frames=3)
+    assert FixedAudio(max_seconds=None).trim(session(5000), None) == Cut()
     outline = StreamOutline(duration=100_000, chunk=500, frame=300)
     assert FixedAudio(max_seconds=0.1).longest_audio(outline) == 5 * 300 + 500
 

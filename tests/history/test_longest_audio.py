@@ -1,8 +1,11 @@
 """The audio that a stream keeps at most, by its history or policy, and the default limits."""
 
+from math import inf
+
 import pytest
 
 from zoo.history.base import History
+from zoo.history.fixed_audio import FixedAudio
 from zoo.history.keep_all import KeepAll
 from zoo.history.punctuation import Punctuation
 from zoo.history.recent_words import RecentWords
@@ -23,6 +26,10 @@ OUTLINE = StreamOutline(
     [
         # whole frames within 1600 samples, and a chunk
         (RecentWords(words=1, max_seconds=0.1), 5 * 300 + 500),
+        (RecentWords(words=1, max_seconds=None), 100_000),
+        (Punctuation(max_seconds=inf), 100_000),
+        (FixedAudio(max_seconds=None), 100_000),
+        (VoiceActivity(max_seconds=None), 100_000),
         (VoiceActivity(min_seconds=0.05, max_seconds=0.1), 6 * 300),  # rounded up to a frame
         (ReferenceSegments(), (9 - 4) * 300),  # the second, both ends rounded to frames
         (TranscriptWaitK(k=1, max_seconds=0.1), 1600 + 500),

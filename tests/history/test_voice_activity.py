@@ -151,6 +151,14 @@ def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
     assert history.boundary(stream_of(history, [0.9] * 5)) == 4
 
 
+def test_without_a_maximum_only_a_pause_closes_a_segment() -> None:
+    history = activity(max_seconds=None)
+    stream = stream_of(history, [0.9] * 1000)
+    assert history.boundary(stream) is None
+    stream.receive(SpeechChunk(torch.tensor([0.0]).repeat_interleave(WINDOW)))
+    assert history.boundary(stream) == 1001
+
+
 def test_windows_are_scored_once_whatever_the_chunks() -> None:
     scored: list[Tensor] = []
     history = activity(detector=lambda: lambda window: scored.append(window) or 0.9)

@@ -6,10 +6,11 @@ Audio History Selection".
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar, Literal, get_args
 
 from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.history.base import History
+from zoo.history.base import History, frames_beyond, longest_within
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -38,8 +39,8 @@ class AttendedHistory(History, ABC):
         rows: Tokens whose aligned frames are kept: the ``kept`` tokens, or all tokens of the
             ``hypothesis`` including those not yet written (FBK-fairseq).
         min_seconds: Seconds of audio that a cut leaves at least (StreamAtt+: 10).
-        max_seconds: Seconds of audio to keep at most, whatever the text.
-        max_tokens: Number of tokens to keep at most, cut at a word boundary.
+        max_seconds: Seconds of audio to keep at most, whatever the text. None: no maximum.
+        max_tokens: Number of tokens to keep at most, cut at a word boundary. None: no maximum.
 
     Raises:
         ZooError: A value is out of range or not one of the choices.
@@ -55,12 +56,13 @@ class AttendedHistory(History, ABC):
     cut: CutMoment = "with_text"
     rows: AlignedRows = "kept"
     min_seconds: Seconds = 0.0
-    max_seconds: Seconds = 28.8
-    max_tokens: int = 128
+    max_seconds: Seconds | None = 28.8
+    max_tokens: int | None = 128
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        if not 0 <= self.min_seconds < self.max_seconds:
+        longest = inf if self.max_seconds is None else self.max_seconds
+        if not 0 <= self.min_seconds < longest:
             raise ZooError(
                 f"{name} needs 0 <= min_seconds < max_seconds, not {self.min_seconds}, "
                 f"{self.max_seconds}."
@@ -86,16 +88,12 @@ class AttendedHistory(History, ABC):
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Select text and audio, then apply the cap on audio; see ``History``."""
         cut = Cut() if hypothesis is None else self._select(session, hypothesis)
-        max_frames = self._max_frames(session.frame_samples)
-        return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - max_frames))
+        surplus = frames_beyond(self.max_seconds, session)
+        return Cut(tokens=cut.tokens, frames=max(cut.frames, surplus))
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the cap on audio plus one chunk; see ``History``."""
-        return self._max_frames(outline.frame) * outline.frame + outline.chunk
-
-    def _max_frames(self, frame_samples: Samples) -> Frames:
-        """Return the number of frames within ``max_seconds``."""
-        return round(self.max_seconds * SAMPLE_RATE) // frame_samples
+        return longest_within(self.max_seconds, outline)
 
     def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
         """Apply the selection of text, the selection of audio and the minimum of audio."""
@@ -111,8 +109,7 @@ class AttendedHistory(History, ABC):
 
     def _cap_tokens(self, hypothesis: Hypothesis, first: int, num_written: int) -> int:
         """Return ``first``, or a later word start if more than ``max_tokens`` would be kept."""
-        earliest = num_written - self.max_tokens
-        if first >= earliest:
+        if self.max_tokens is None or first >= (earliest := num_written - self.max_tokens):
             return first
         word_starts = hypothesis.word_starts[earliest:num_written].nonzero()
         return earliest + int(word_starts[0]) if word_starts.numel() else earliest

@@ -1,9 +1,19 @@
 """The interface of a history."""
 
+from math import isinf
 from typing import Any, ClassVar
 
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Samples, StreamOutline
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    StreamOutline,
+)
 
 
 class History:
@@ -63,3 +73,31 @@ class History:
         An evaluation refuses a stream of which the backbone would receive too much.
         """
         return outline.duration
+
+
+def frames_beyond(max_seconds: Seconds | None, session: Session) -> Frames:
+    """Return how many of the kept frames, the oldest ones, are beyond a maximum of audio.
+
+    Args:
+        max_seconds: Seconds of audio to keep at most. None, or infinity: no maximum.
+        session: The stream.
+    """
+    if max_seconds is None or isinf(max_seconds):
+        return 0
+    return max(session.kept_frames - _whole_frames(max_seconds, session.frame_samples), 0)
+
+
+def longest_within(max_seconds: Seconds | None, outline: StreamOutline) -> Samples:
+    """Return the longest audio under a maximum that is applied after each chunk.
+
+    Args:
+        max_seconds: Seconds of audio to keep at most. None, or infinity: no maximum.
+        outline: What is known of the stream.
+    """
+    if max_seconds is None or isinf(max_seconds):
+        return outline.duration
+    return _whole_frames(max_seconds, outline.frame) * outline.frame + outline.chunk
+
+
+def _whole_frames(seconds: Seconds, frame_samples: Samples) -> Frames:
+    return round(seconds * SAMPLE_RATE) // frame_samples

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from zoo.errors import check_numbers
-from zoo.history.base import History
+from zoo.history.base import History, frames_beyond, longest_within
 from zoo.history.recent_words import start_of_last_words
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
-    Frames,
     Hypothesis,
     Samples,
     Seconds,
@@ -35,8 +34,8 @@ class FixedAudio(History):
         words: Number of words to keep.
         word_seconds: Seconds of audio that are dropped with a word. The audio of all words that are
             dropped at once is rounded to frames.
-        max_seconds: Seconds of audio to keep at most, whatever the text. FBK-fairseq has no limit,
-            so the kept audio of a slow speaker grows.
+        max_seconds: Seconds of audio to keep at most, whatever the text. None: no maximum, as in
+            FBK-fairseq, so that the kept audio of a slow speaker grows.
 
     Raises:
         ZooError: A value is out of range.
@@ -47,7 +46,7 @@ class FixedAudio(History):
 
     words: int = 20
     word_seconds: Seconds = 0.28
-    max_seconds: Seconds = 28.8
+    max_seconds: Seconds | None = 28.8
 
     def __post_init__(self) -> None:
         check_numbers("FixedAudio", least=1, words=self.words)
@@ -64,13 +63,9 @@ class FixedAudio(History):
             # A text whose beginning was dropped may begin within a word, which is a word here, too.
             words = int(starts[:tokens].sum()) + int(tokens > 0 and not starts[0])
             frames = round(words * self.word_seconds * SAMPLE_RATE / session.frame_samples)
-        too_many = session.kept_frames - self._max_frames(session.frame_samples)
+        too_many = frames_beyond(self.max_seconds, session)
         return Cut(tokens=tokens, frames=min(max(frames, too_many), session.kept_frames))
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the cap on audio plus one chunk; see ``History``."""
-        return self._max_frames(outline.frame) * outline.frame + outline.chunk
-
-    def _max_frames(self, frame_samples: Samples) -> Frames:
-        """Return the number of frames within ``max_seconds``."""
-        return round(self.max_seconds * SAMPLE_RATE) // frame_samples
+        return longest_within(self.max_seconds, outline)

@@ -9,6 +9,7 @@ so most segments end at 30 s; configurations of the same group have 0.1 s.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf, isinf
 from typing import ClassVar
 
 import torch
@@ -70,7 +71,7 @@ class VoiceActivity(History):
 
     Args:
         min_seconds: Minimum duration of a segment that ends at a pause.
-        max_seconds: Maximum duration of a segment.
+        max_seconds: Maximum duration of a segment. None: no maximum.
         pause_seconds: Duration of consecutive unvoiced windows that counts as a pause.
         pad_seconds: Silence to keep before a segment; earlier silence is dropped untranslated.
         threshold: A window below this probability of speech is unvoiced.
@@ -87,13 +88,14 @@ class VoiceActivity(History):
         self,
         *,
         min_seconds: Seconds = 15.0,
-        max_seconds: Seconds = 30.0,
+        max_seconds: Seconds | None = 30.0,
         pause_seconds: Seconds = 0.1,
         pad_seconds: Seconds = 0.1,
         threshold: float = 0.1,
         detector: Callable[[], SpeechDetector] = silero,
     ) -> None:
-        if not 0 < min_seconds <= max_seconds:
+        longest = inf if max_seconds is None else max_seconds
+        if not 0 < min_seconds <= longest:
             raise ZooError(
                 f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, "
                 f"{max_seconds}."
@@ -101,7 +103,7 @@ class VoiceActivity(History):
         check_numbers("VoiceActivity", above=0, pause_seconds=pause_seconds)
         check_numbers("VoiceActivity", least=0, pad_seconds=pad_seconds)
         self.min_samples = round(min_seconds * SAMPLE_RATE)
-        self.max_samples = round(max_seconds * SAMPLE_RATE)
+        self.max_samples = inf if isinf(longest) else round(longest * SAMPLE_RATE)
         self.pause_samples = round(pause_seconds * SAMPLE_RATE)
         self.pad_samples = round(pad_seconds * SAMPLE_RATE)
         self.threshold = threshold
@@ -150,7 +152,9 @@ class VoiceActivity(History):
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the longest segment, whose end is rounded up to a frame; see ``History``."""
-        return -(-self.max_samples // outline.frame) * outline.frame
+        if isinf(self.max_samples):
+            return outline.duration
+        return -(-int(self.max_samples) // outline.frame) * outline.frame
 
     def _score(self, session: Session, state: DetectorState) -> None:
         """Score the new complete windows and drop those whose audio has been dropped."""
