@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, get_args
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History, frames_beyond, longest_within
+from zoo.history.restart import Restart
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -41,6 +42,8 @@ class AttendedHistory(History, ABC):
         min_seconds: Seconds of audio that a cut leaves at least (StreamAtt+: 10).
         max_seconds: Seconds of audio to keep at most, whatever the text. None: no maximum.
         max_tokens: Number of tokens to keep at most, cut at a word boundary. None: no maximum.
+        restart: When all text is dropped because the model ends its text while someone speaks.
+            None (the papers): never.
 
     Raises:
         ZooError: A value is out of range or not one of the choices.
@@ -58,6 +61,7 @@ class AttendedHistory(History, ABC):
     min_seconds: Seconds = 0.0
     max_seconds: Seconds | None = 28.8
     max_tokens: int | None = 128
+    restart: Restart | None = None
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -87,7 +91,11 @@ class AttendedHistory(History, ABC):
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Select text and audio, then apply the cap on audio; see ``History``."""
-        cut = Cut() if hypothesis is None else self._select(session, hypothesis)
+        cut = None
+        if hypothesis is not None and self.restart is not None:
+            cut = self.restart.cut(session, hypothesis)
+        if cut is None:
+            cut = Cut() if hypothesis is None else self._select(session, hypothesis)
         surplus = frames_beyond(self.max_seconds, session)
         return Cut(tokens=cut.tokens, frames=max(cut.frames, surplus))
 
