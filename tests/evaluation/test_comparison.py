@@ -151,6 +151,15 @@ def test_one_chunk_length_reaches_all_rows() -> None:
                 assert compose("evaluate", [*given, *entry]).system.chunk_seconds == 0.32
 
 
+@pytest.mark.parametrize(("size", "seconds"), [("minitalks", 1.28), ("published", 0.5)])
+@pytest.mark.parametrize("table", ["simulu_cascades", "simulu_options", "simulu_word_histories"])
+def test_simulu_has_the_chunk_of_its_size(table: str, size: str, seconds: float) -> None:
+    given = [f"experiment={table}", f"size={size}"]
+    entries = plain(compose("evaluate", given))["compare"]
+    entry = next(entry for name, entry in entries.items() if name in ("simulu", "words_10"))
+    assert compose("evaluate", [*given, *entry]).system.chunk_seconds == seconds
+
+
 def test_an_entry_that_the_user_types_may_differ_and_may_have_links(
     evaluate: Evaluate, mustc: list[str]
 ) -> None:

@@ -110,11 +110,15 @@ def covost2(root: Path) -> None:
 
 
 def others(root: Path) -> None:
-    """Write small corpora, English to German, one per reader without a writer of its own here."""
+    """Write small corpora, English to German, one per reader without a writer of its own here.
+
+    Europarl-ST also has German to English; its speech is English.
+    """
     whole = _talks("tst", 2)
     single = sentences(whole)[:6]
     forms.acl6060(whole, root / "acl6060", split="dev")
     forms.europarl_st(whole, root / "europarl_st")
+    forms.europarl_st(whole, root / "europarl_st", "de", "en")
     forms.iwslt(whole, root / "iwslt")
     forms.lhotse(whole, root / "lhotse")
     forms.folder(whole, root / "folder")

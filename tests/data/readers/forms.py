@@ -101,15 +101,17 @@ def acl6060(talks: Sequence[Talk], root: Path, split: str = SPLIT) -> Corpus:
     return ACL6060(root=str(root), **PAIR)
 
 
-def europarl_st(talks: Sequence[Talk], root: Path) -> Corpus:
-    folder = root / "en" / "de" / SPLIT
+def europarl_st(
+    talks: Sequence[Talk], root: Path, source: str = "en", target: str = "de"
+) -> Corpus:
+    folder = root / source / target / SPLIT
     rows = [f"{talk.name} {one.offset:.3f} {one.end:.3f}" for talk, one in segments(talks)]
     write(folder / "segments.lst", rows)
     write(folder / "segments.en", sources(talks))
     write(folder / "segments.de", targets(talks))
     for talk in talks:
-        save(talk, root / "en" / "audios" / f"{talk.name}.wav")
-    return EuroparlST(root=str(root), **PAIR)
+        save(talk, root / source / "audios" / f"{talk.name}.wav")
+    return EuroparlST(root=str(root), source_language=source, target_language=target)
 
 
 def realsi(talks: Sequence[Talk], root: Path) -> Corpus:
