@@ -1,9 +1,8 @@
 """The naive streaming baseline of Papi et al. (2024), "StreamAtt": a fixed duration per word.
 
 It keeps a fixed number of words, as FW does, and no attention selects the audio: for each dropped
-word of the translation 280 ms of audio are dropped, the average duration of a word in Ma et al.
-(2021), "Streaming Simultaneous Speech Translation with Augmented Memory Transformer". In
-FBK-fairseq, the baseline is ``FixedAudioHistorySelection``.
+word of the translation 280 ms of audio are dropped, the average duration of a word by FBK-fairseq,
+whose ``FixedAudioHistorySelection`` is the baseline and refers to Ma et al. (2021).
 """
 
 from dataclasses import dataclass
