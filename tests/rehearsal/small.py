@@ -11,6 +11,7 @@ from zoo.config import compose, plain
 
 CONF = Path(__file__).parent / "conf"  # of the backbone whose shape is that of the tiny encoder
 STEPS = 2  # of each stage of a training
+EXAMPLES = 4  # of a step
 # The links of a random aligner leave most words of a translation without a source word.
 LENIENT = ("filters.max_unaligned=1",)
 
@@ -99,6 +100,8 @@ def _training(words: Sequence[str]) -> list[str]:
                 f"training.curriculum.stages.{name}.steps={STEPS}",
                 f"training.curriculum.stages.{name}.passes=null",
             ]
+            if stage.get("examples"):
+                added.append(f"training.curriculum.stages.{name}.examples={EXAMPLES}")
     if given(words, "size") == "llama8b":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     return added
