@@ -83,6 +83,17 @@ def test_each_talk_has_the_scores_of_a_run_with_this_talk_only() -> None:
     assert both.talks[0]["chrF"] != both.talks[1]["chrF"]
 
 
+def test_bleu_without_regard_to_case_has_a_score_of_whole_talks() -> None:
+    extra: dict[str, SummedMetric] = {**EXTRA, "LowercaseBLEU": BLEU(DE, lowercase=True)}
+    louder = replace(TALK, text=TALK.text.upper(), units=tuple(map(str.upper, TALK.units)))
+    scores = score_talks([louder], [SEGMENTS], language=DE, extra=extra).scores
+    assert scores["DocLowercaseBLEU"].value == pytest.approx(100)
+    assert scores["DocBLEU"].value < 50
+    assert "case:lc" in scores["DocLowercaseBLEU"].signature
+    assert "reseg" not in scores["DocLowercaseBLEU"].signature
+    assert {"DocchrF", "DocTER"}.isdisjoint(scores)
+
+
 def test_every_scoring_starts_with_unused_metrics() -> None:
     first = score_sentences([TALK], language=DE, extra=EXTRA)
     again = score_sentences([TALK], language=DE, extra=EXTRA)

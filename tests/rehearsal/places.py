@@ -117,9 +117,10 @@ class Places:
         for name in ("aligned", "talks", "prepared"):
             if f"<{name}>" in command.text:
                 values[name] = str(self._prepared(source, target))
-        if "<fr_en>" in command.text:
-            values["en_zh"] = str(self._prepared("en", "zh"))
-            values["fr_en"] = str(self._prepared("fr", "en"))
+        for name, pair in {"en_zh": ("en", "zh"), "fr_en": ("fr", "en")}.items():
+            if f"<{name}>" in command.text:
+                prepares = command.kind == "zoo.prepare"
+                values[name] = str(self.runs / name if prepares else self._prepared(*pair))
         if trained := re.search("<(run|run folder)>/export", command.text):
             values[trained[1]] = str(self._export(command).parent)
         elif finished := re.search("<(run|run folder)>", command.text):
@@ -167,8 +168,9 @@ class Places:
             for name in ABLATIONS:
                 _link(ablations / name, trained)
         if exports := self._exports("phi4_multimodal"):
-            for name in MIXTURES:
-                _link(ablations / "streamuni_mixture" / name, exports[0], below="")
+            for pair in ("en-de", "en-zh"):
+                for name in MIXTURES:
+                    _link(ablations / f"streamuni_mixture_{pair}" / name, exports[0], below="")
         converted = self.runs / "fbk_en-de"
         if converted.exists() and not (link := self.runs / "fbk_en-es").exists():
             link.symlink_to(converted)

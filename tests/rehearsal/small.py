@@ -11,6 +11,7 @@ from zoo.config import compose, plain
 
 CONF = Path(__file__).parent / "conf"  # of the backbone whose shape is that of the tiny encoder
 STEPS = 2  # of each stage of a training
+EXAMPLES = 4  # of a step
 # The links of a random aligner leave most words of a translation without a source word.
 LENIENT = ("filters.max_unaligned=1",)
 
@@ -55,8 +56,10 @@ def _two_values(word: str) -> str:
 
 
 def _evaluation(words: Sequence[str]) -> list[str]:
-    """Return arguments of a small evaluation: one talk, one value of a single system's knob."""
-    added = ["evaluation.talks=1", "logger=csv", "evaluation.oracle_k=[5]"]
+    """Return arguments of a small evaluation: few talks, one value of a single system's knob."""
+    # A random language model translates the beginnings of few sentences to their ends.
+    talks = 6 if given(words, "data") == "prefixes" else 1
+    added = [f"evaluation.talks={talks}", "logger=csv", "evaluation.oracle_k=[5]"]
     overrides = _overrides(words)
     config = compose("evaluate", overrides)
     if config["compare"] is not None:
@@ -99,6 +102,8 @@ def _training(words: Sequence[str]) -> list[str]:
                 f"training.curriculum.stages.{name}.steps={STEPS}",
                 f"training.curriculum.stages.{name}.passes=null",
             ]
+            if stage.get("examples"):
+                added.append(f"training.curriculum.stages.{name}.examples={EXAMPLES}")
     if given(words, "size") == "llama8b":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     return added

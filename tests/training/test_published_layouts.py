@@ -38,6 +38,7 @@ SHORT = ["logger=csv", "threads=1", "device=cpu", "backbone.max_tokens=6"]
 FINE_TUNING = [  # the recipe of the paper, at another size
     "strategy=auto",
     f"{STAGES}.chains_of_thought.steps=2",
+    f"{STAGES}.chains_of_thought.passes=null",
     f"{STAGES}.chains_of_thought.learning_rate=0.01",
     f"{STAGES}.chains_of_thought.examples=2",
     *(f"{SAMPLING}.hours.{kind}=null" for kind in ("streaming", "non_streaming")),

@@ -10,6 +10,7 @@ from zoo.errors import check_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing, milliseconds
+from zoo.metrics.quality import BLEU
 from zoo.metrics.references import ReferenceSegment, check_talks
 from zoo.metrics.resegment import Resegmentation, mwer_segment
 from zoo.metrics.rules import Rules, find_rules
@@ -414,12 +415,16 @@ def _latencies_of(
 def _documents(
     scorer: Scorer, talks: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> list[Score]:
-    """Compute DocBLEU: BLEU with each talk as one segment, independent of re-segmentation."""
+    """Compute DocBLEU: BLEU with each talk as one segment, independent of re-segmentation.
+
+    Other BLEU metrics of the configuration have a score of this kind, too.
+    """
     joined = [
         scorer.language.join(segment.text.strip() for segment in segments)
         for segments in references
     ]
-    bleu, *_ = replace(scorer, facts={}).quality(
-        [talk.text.strip() for talk in talks], joined, prefix="Doc"
-    )
-    return [bleu]
+    whole = replace(scorer, facts={}, extra=scorer.extra_metrics(BLEU))
+    texts = [talk.text.strip() for talk in talks]
+    return [
+        score for score in whole.quality(texts, joined, prefix="Doc") if score.name != "DocchrF"
+    ]

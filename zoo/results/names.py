@@ -83,6 +83,7 @@ SCORES = (
     Entry("ASR_DocBLEU", "ASR\nDocBLEU", 1, columns={"speech": 1}, of="speech", better="higher"),
     Entry("ASR_WER", "ASR\nWER", digits=1, columns={"speech": 4}, of="speech", better="lower"),
     Entry("DocBLEU", better="higher"),
+    Entry("DocLowercaseBLEU", better="higher"),
     _latency("StreamLAAL", "Stream\nLAAL", columns={"talks": 0}, mean_of="StreamLAAL"),
     _time("StreamLAAL_CA", "Stream\nLAAL_CA", columns={"talks": 1}),
     _latency("AL", columns={"sentences": 1}),

@@ -51,6 +51,18 @@ def test_talks_and_segments(root: Path) -> None:
     assert [segment.source for segment in two.segments] == ["Other talk."]
 
 
+def test_a_talk_may_end_with_its_last_segment(root: Path) -> None:
+    corpus = MustC(root=str(root), source_language="en", target_language="de", whole=False)
+    one, two = corpus.talks("tst-COMMON")
+    assert (one.offset, one.duration) == (0.25, 4.75)
+    assert [(segment.offset, segment.end) for segment in one.segments] == [
+        (0.0, 1.5),
+        (1.5, 3.5),
+        (3.65, 4.75),
+    ]
+    assert (two.offset, two.duration, two.segments[0].offset) == (4.0, 1.0, 0.0)
+
+
 def spanish(root: Path, *changes: tuple[str, str]) -> MustC:
     """A corpus with ``en-es``, a copy of ``en-de`` with changes of its YAML or its transcripts."""
     folder = shutil.copytree(root / "en-de", root / "en-es") / "data" / "tst-COMMON" / "txt"

@@ -27,6 +27,8 @@ class MustC:
         target_language: code of the target language.
         further_targets: codes of further languages whose translations the segments get. Their
             folders, such as ``en-es``, must have the same recordings, by name, and segments.
+        whole: whether a talk has its whole audio file; otherwise it begins with its first segment
+            and ends with its last one.
     """
 
     name = "mustc"
@@ -35,6 +37,7 @@ class MustC:
     source_language: str
     target_language: str
     further_targets: Sequence[str] = ()
+    whole: bool = True
 
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
         """Return the talks of train, dev, tst-COMMON or tst-HE in the order of the YAML file.
@@ -54,7 +57,7 @@ class MustC:
             others = _in_order(self._recordings(root, split, code), recordings)
             translated = build_talks(others, source=source, target=code, limit=limit)
             talks = [_with_targets(*pair) for pair in zip(talks, translated, strict=True)]
-        return talks
+        return talks if self.whole else [_between_segments(talk) for talk in talks]
 
     def _recordings(self, root: Path, split: str, target: str) -> list[Recording]:
         """Return the recordings of one language pair."""
@@ -118,6 +121,17 @@ def _with_targets(talk: Talk, other: Talk) -> Talk:
     return replace(
         talk,
         segments=tuple(replace(one, targets={**one.targets, **two.targets}) for one, two in pairs),
+    )
+
+
+def _between_segments(talk: Talk) -> Talk:
+    """Return a talk from the start of its first segment to the end of its last one."""
+    start, end = talk.segments[0].offset, max(segment.end for segment in talk.segments)
+    return replace(
+        talk,
+        offset=talk.offset + start,
+        duration=end - start,
+        segments=tuple(replace(one, offset=one.offset - start) for one in talk.segments),
     )
 
 
