@@ -19,6 +19,8 @@ RESTART = Restart(after_seconds=10 * FRAME_SECONDS, margin_seconds=2 * FRAME_SEC
         ("ww.", [3, 6, 8], 20, Cut(tokens=3, frames=11)),  # eleven frames follow frame 8
         ("ww.", [3, 6, 8], 19, Cut()),  # ten frames
         ("ww.", [8, 3, 6], 20, Cut(tokens=3, frames=11)),  # the last frame is not the last row's
+        ("ww?", [3, 6, 12], 20, Cut(tokens=3, frames=9)),  # a mark attends to the next sentence
+        ("?", [6], 20, Cut(tokens=1, frames=9)),  # there is no word
         ("ww.w", [3, 6, 8, 12], 40, Cut()),  # the answer has a token that is not written
         ("", [], 40, Cut()),  # no text that could go
     ],

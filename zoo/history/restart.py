@@ -18,8 +18,9 @@ class Restart:
     """When all text is dropped, with the audio that it translates.
 
     Args:
-        after_seconds: Audio after the last frame that the text attends to, from which on an empty
-            answer drops the text.
+        after_seconds: Audio after the last frame to which a word of the text is aligned, from which
+            on an empty answer drops the text. Marks at the end of a sentence are no words: they
+            attend to the pause after it, and then to the first word of the next sentence.
         margin_seconds: Audio after that frame that is dropped as well, the end of the last word.
 
     Raises:
@@ -45,7 +46,11 @@ class Restart:
         num_written = session.prefix_ids.numel()
         if hypothesis.num_new_tokens or not num_written:
             return None
-        attended = int(hypothesis.attended_frames[:num_written].max()) + 1
+        frames = hypothesis.attended_frames[:num_written]
+        if hypothesis.sentence_ends is not None:
+            words = frames[~hypothesis.sentence_ends[:num_written]]
+            frames = words if words.numel() else frames
+        attended = int(frames.max()) + 1
         second = SAMPLE_RATE / session.frame_samples  # in frames
         if session.kept_frames - attended <= self.after_seconds * second:
             return None
