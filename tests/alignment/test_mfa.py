@@ -3,12 +3,12 @@
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import soundfile
 
+from tests.fixtures.mfa import STUB, write_mfa
 from tests.prepare.conftest import write_corpus
 from zoo.alignment.times.base import CorpusTimer
 from zoo.alignment.times.mfa import MFATimes
@@ -17,29 +17,6 @@ from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
 from zoo.prepare.job import prepare
 from zoo.talks import Talk, Word
-
-# Divides the audio of each segment by its words, except for "One"; the last argument is the output.
-STUB = """#!PYTHON
-import sys, wave
-from pathlib import Path
-folder, dictionary, model, out = map(Path, sys.argv[-4:])
-assert sys.argv[1] == "align" and str(dictionary) == str(model) == "english_mfa", sys.argv
-with (folder.parent / "calls").open("a") as calls:
-    calls.write("x")
-for lab in folder.rglob("*.lab"):
-    with wave.open(str(lab.with_suffix(".wav"))) as file:
-        length = file.getnframes() / file.getframerate()
-    words = lab.read_text().lower().replace(".", "").replace(",", "").split()
-    if words[0] == "one":
-        continue
-    step = length / len(words)
-    parts = [f'{i * step} {(i + 1) * step} "{word}"' for i, word in enumerate(words)]
-    grid = (out / lab.relative_to(folder)).with_suffix(".TextGrid")
-    grid.parent.mkdir(parents=True, exist_ok=True)
-    head = f'File type = "ooTextFile" Object class = "TextGrid" 0 {length} <exists> 1'
-    tier = f'"IntervalTier" "words" 0 {length} {len(words)}'
-    grid.write_text(" ".join([head, tier, *parts]))
-"""
 
 
 @pytest.fixture
@@ -50,10 +27,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def install(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a program mfa and put its folder on the path."""
-    folder.mkdir()
-    program = folder / "mfa"
-    program.write_text(text.replace("PYTHON", sys.executable))
-    program.chmod(0o755)
+    program = write_mfa(folder, text)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return program
 

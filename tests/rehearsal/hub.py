@@ -118,6 +118,7 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
     "microsoft/Phi-4-mini-instruct": phi4_mini,
     "meta-llama/Llama-3.1-8B-Instruct": llama,
     "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),
+    "Unbabel/TowerInstruct-7B-v0.2": partial(llama, seed=2),
     "Qwen/Qwen2.5-Omni-7B": partial(tiny_checkpoints.qwen2_5_omni, depth=15),
 }
 

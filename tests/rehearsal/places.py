@@ -17,13 +17,15 @@ from transformers import AutoConfig, AutoTokenizer
 
 from tests.data.readers.forms import SPLIT
 from tests.fixtures import fbk_layout, xtts_environment
+from tests.fixtures.comet_environment import imitation
 from tests.fixtures.infinisst_layout import released_weights
 from tests.fixtures.loudness import write_utmos
+from tests.fixtures.mfa import write_mfa
 from tests.fixtures.tiny_models import ENCODER, exported
 from tests.rehearsal import corpora
 from tests.rehearsal.commands import ROOT, Command, given
 from tests.rehearsal.hub import write_hub
-from tests.rehearsal.small import LENIENT
+from tests.rehearsal.small import COMET_PYTHON, LENIENT
 from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
 from zoo.disk.files import remove_if_empty
 from zoo.errors import ZooError
@@ -66,6 +68,7 @@ class Places:
             ("utmos.pt", write_utmos),
             ("xtts", xtts_environment.weights),
             ("xtts-environment", xtts_environment.environment),
+            ("bin", write_programs),
             ("runs", places._write_authors_files),
         ):
             if not (folder / name).exists():
@@ -92,6 +95,7 @@ class Places:
             "HF_HUB_OFFLINE": "1",
             "WANDB_MODE": "offline",
             "TRANSFORMERS_VERBOSITY": "error",
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         }
 
     def values(self, command: Command) -> Mapping[str, str]:
@@ -285,6 +289,12 @@ class Places:
             ("target.txt", "target_vocab.txt"),
         ):
             (runs / old).rename(runs / new)
+
+
+def write_programs(folder: Path) -> None:
+    """Write the programs that stand for MFA, and for the Python of COMET's environment."""
+    write_mfa(folder)
+    imitation(folder).rename(folder / COMET_PYTHON)
 
 
 def _row_problem(row: Mapping[str, Any], words: Sequence[str]) -> str:
