@@ -30,6 +30,7 @@ from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
 from zoo.disk.files import remove_if_empty
 from zoo.errors import ZooError
 
+LATENCIES = 4  # latency tokens of InfiniSST's released checkpoints
 SMALL = "checkpoints/"  # of the repository: the small models
 RECOGNISER = "facebook/wav2vec2-base-960h"
 ABLATIONS = ("m1", "m2", "m4", "m12", "utterances", "ws10", "ws20", "ws30", "llama3")
@@ -275,7 +276,7 @@ class Places:
         llama = self._cached("meta-llama/Llama-3.1-8B-Instruct")
         shape = AutoConfig.from_pretrained(llama)
         weights = released_weights(
-            len(AutoTokenizer.from_pretrained(llama)) + len(SPEECH_TOKENS) + 2,
+            len(AutoTokenizer.from_pretrained(llama)) + len(SPEECH_TOKENS) + LATENCIES,
             layers=ENCODER["layers"],
             llm_heads=shape.num_attention_heads,
             llm_layers=shape.num_hidden_layers,

@@ -90,7 +90,8 @@ def _evaluation(words: Sequence[str]) -> list[str]:
     if given(words, "backbone") == "infinisst":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     knob = config.system.get("knob")
-    if knob is not None and given(words, "evaluation.knob_values") is None:
+    is_typed = knob is not None and given(words, knob["attribute"]) is not None
+    if knob is not None and not is_typed and given(words, "evaluation.knob_values") is None:
         value = knob["values"][0] if knob["values"] else 2
         added.append(f"system.knob.values=[{value}]")
     return added

@@ -260,13 +260,15 @@ class Backbone(nn.Module, ABC):
             f"{cls.__name__} trains no tokenizer; set training.vocabulary_size=null and name one."
         )
 
-    @classmethod
-    def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def exported_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the constructor arguments of an exported backbone as plain values.
 
         Arguments that name files written by ``save`` (weights, tokenizer, vocoder) become None.
+
+        Args:
+            arguments: Arguments of the configuration.
         """
-        saved = {cls.weights_key, "encoder_weights", "tokenizer", "vocoder"}
+        saved = {self.weights_key, "encoder_weights", "tokenizer", "vocoder"}
         return {name: None if name in saved else value for name, value in arguments.items()}
 
     @classmethod

@@ -12,6 +12,7 @@ from huggingface_hub import HfApi
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.lst.description import plain_values
 from zoo.backbones.lst.lst import LST
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -54,6 +55,23 @@ def named(folder: Path | str, *more: str) -> LST:
     backbone: LST = build(cfg.system).backbone
     backbone.load()
     return backbone.eval()
+
+
+def test_an_export_of_a_further_training_has_the_description_of_its_weights(
+    exported: Path, tmp_path: Path
+) -> None:
+    first = named(exported)
+    first.save(tmp_path)
+    null = dict.fromkeys(
+        ("name", "encoder", "decoder", "template", "adapter_norm", "block_chunks", "alignment")
+    )  # as in a training that names a checkpoint
+    arguments = first.exported_arguments({**null, "name": str(exported), "dtype": "float64"})
+    assert (arguments["name"], arguments["dtype"]) == (None, "float64")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"backbone": arguments}))
+    second = named(tmp_path)
+    for name in ("template", "adapter_norm", "block_chunks", "alignment", "decoder_source"):
+        assert getattr(second, name) == getattr(first, name)
+    assert plain_values(second.encoder_config) == plain_values(first.encoder_config)
 
 
 def test_the_folder_defines_the_network(

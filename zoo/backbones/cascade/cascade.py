@@ -220,8 +220,7 @@ class Cascade(Backbone):
         template = arguments.get("template") or Template()
         train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
-    @classmethod
-    def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def exported_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Constructor arguments of an exported cascade, without the transcriber's weights.
 
         The path of the transcriber's weights is None, because an export contains the translator

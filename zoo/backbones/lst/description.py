@@ -4,6 +4,7 @@ A value of the user's configuration comes first, then a value of the ``config.ya
 of the weights, then the value of the paper.
 """
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -131,6 +132,12 @@ def read_description(folder: Path, configured: Collection[str] = ()) -> dict[str
     check_settings(f"The {DESCRIPTION} of {folder}", {"decoder": used.get("decoder")})
     if (folder / "config.json").is_file():
         values.setdefault("decoder", str(folder))
+    return values
+
+
+def plain_values(part: EncoderConfig | Template | AlignmentConfig) -> dict[str, Any]:
+    """Return a part of a description as ``config.yaml`` has it, with lists for tuples."""
+    values: dict[str, Any] = json.loads(json.dumps(asdict(part)))
     return values
 
 

@@ -40,7 +40,7 @@ from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, E
 from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
-from zoo.backbones.lst.description import describe, local_folder, read_description
+from zoo.backbones.lst.description import describe, local_folder, plain_values, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
@@ -192,6 +192,37 @@ class LST(HeadAlignment, SpeechLLM):
             self.adapter_norm = description.adapter_norm
             self.block_chunks = description.block_chunks
             self.alignment = description.alignment
+
+    def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
+        """Write weights and tokenizer, and ``config.json`` of a decoder that a folder describes.
+
+        The folder of the decoder need not exist where the export is read.
+        """
+        super().save(folder, dtype)
+        if self._is_local(self.decoder_source):
+            self.decoder.config.save_pretrained(folder)
+
+    def exported_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the description of the network; see ``Backbone``.
+
+        A training that began from a checkpoint has read the description from there.
+        """
+        source = self.decoder_source
+        decoder = dict(source) if isinstance(source, Mapping) else source
+        return {
+            **super().exported_arguments(arguments),
+            "encoder": plain_values(self.encoder_config),
+            "decoder": None if self._is_local(source) else decoder,
+            "template": plain_values(self.template),
+            "adapter_norm": self.adapter_norm,
+            "block_chunks": self.block_chunks,
+            "alignment": plain_values(self.alignment),
+        }
+
+    @staticmethod
+    def _is_local(decoder: str | Mapping[str, Any]) -> bool:
+        """Return whether a decoder is described by a folder of this machine."""
+        return isinstance(decoder, str) and Path(decoder).is_dir()
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
