@@ -52,7 +52,7 @@ def test_an_evaluation_repeats_the_convention_and_added_keys(
     needed = ["convention=released", "+backbone.encoder.window=12", "++data.folder=talks"]
     trained = ["+backbone.checkpoint=null", "+training.train_talks=3", "seed=1"]
     monkeypatch.setattr(job, "overrides", lambda: [*needed, *trained])
-    monkeypatch.setattr(job, "chosen", lambda *groups: ["system=infinisst"])
+    monkeypatch.setattr(job, "choice_overrides", lambda *groups: ["system=infinisst"])
     monkeypatch.setattr(job, "search_arguments", list)
     backbone: Any = InfiniSST
     assert job.evaluation_overrides(backbone) == ["system=infinisst", *needed]
