@@ -119,6 +119,9 @@ def _training(words: Sequence[str]) -> list[str]:
             ]
             if stage.get("examples"):
                 added.append(f"training.curriculum.stages.{name}.examples={EXAMPLES}")
+    if given(words, "experiment") == "streamuni_phi4":
+        # Its ablations train alike, and each would stream for minutes what streamuni_paper streams.
+        added.append("training.evaluate_last=false")
     if given(words, "size") == "llama8b":
         added += [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     return added
