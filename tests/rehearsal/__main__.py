@@ -30,6 +30,7 @@ from zoo.evaluation.smoke_run import FAILED
 SECONDS = 600  # most of a command
 # One preparation, both stages of a training, its export, converted weights, a table and its report.
 SHORT = (
+    "infinisst.md: python -m zoo.backbones.infinisst.convert",
     "papers.md: python train.py experiment=infinisst_paper_stage",
     "papers.md: python evaluate.py system=infinisst backbone=infinisst",
     "training_free.md: python -m zoo.backbones.fbk_conformer.convert",
