@@ -31,12 +31,15 @@ SECONDS = 600  # most of a command
 # One preparation, both stages of a training, its export, converted weights, a table and its report.
 SHORT = (
     "infinisst.md: python -m zoo.backbones.infinisst.convert",
-    "papers.md: python train.py experiment=infinisst_paper_stage",
+    "papers.md: python train.py experiment=infinisst_paper_stage1 size=llama8b trainer.devices=8 "
+    "data=aligned data.folder=<aligned> target_language=zh (",
+    "papers.md: python train.py experiment=infinisst_paper_stage2 size=llama8b trainer.devices=8 "
+    "data=aligned data.folder=<aligned> target_language=zh (",
     "papers.md: python evaluate.py system=infinisst backbone=infinisst",
+    "papers.md: python -m zoo.report <run> --scores BLEU,StreamLAAL --minutes 10",
     "training_free.md: python -m zoo.backbones.fbk_conformer.convert",
     "training_free.md: python evaluate.py system=edatt backbone=fbk_conformer",
     "papers.md: python evaluate.py experiment=streamuni_direct",
-    "papers.md: python -m zoo.report <run> --scores SegmentSeconds",
 )
 
 
