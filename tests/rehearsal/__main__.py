@@ -29,12 +29,11 @@ from zoo.evaluation.smoke_run import FAILED
 
 SECONDS = 600  # most of a command
 # One preparation, both stages of a training, its export, converted weights, a table and its report.
+PAPER = "size=llama8b trainer.devices=8 data=aligned data.folder=<aligned> target_language=zh ("
 SHORT = (
     "infinisst.md: python -m zoo.backbones.infinisst.convert",
-    "papers.md: python train.py experiment=infinisst_paper_stage1 size=llama8b trainer.devices=8 "
-    "data=aligned data.folder=<aligned> target_language=zh (",
-    "papers.md: python train.py experiment=infinisst_paper_stage2 size=llama8b trainer.devices=8 "
-    "data=aligned data.folder=<aligned> target_language=zh (",
+    f"papers.md: python train.py experiment=infinisst_paper_stage1 {PAPER}",
+    f"papers.md: python train.py experiment=infinisst_paper_stage2 {PAPER}",
     "papers.md: python evaluate.py system=infinisst backbone=infinisst",
     "papers.md: python -m zoo.report <run> --scores BLEU,StreamLAAL --minutes 10",
     "training_free.md: python -m zoo.backbones.fbk_conformer.convert",
