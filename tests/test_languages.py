@@ -66,8 +66,8 @@ def test_a_language_that_is_not_known_is_named() -> None:
 def test_units_of_chinese_keep_the_spaces_of_the_text() -> None:
     chinese, german = language("zh"), language("de")
     text = " 用 Bill Gates 的 话 "
-    spaced = chinese.spaced(text, chinese.units(text))
+    spaced = chinese.with_spaces(text, chinese.units(text))
     assert chinese.join(spaced) == "用 Bill Gates 的 话"
     assert [unit.strip() for unit in spaced] == chinese.units(text)
-    assert chinese.spaced("另一个", ["别", "的"]) == ["别", "的"]  # units of another text
-    assert german.spaced("ein  Wort", ["ein", "Wort"]) == ["ein", "Wort"]
+    assert chinese.with_spaces("另一个", ["别", "的"]) == ["别", "的"]  # units of another text
+    assert german.with_spaces("ein  Wort", ["ein", "Wort"]) == ["ein", "Wort"]

@@ -57,7 +57,7 @@ class Language:
             return text.split()
         return [word for part in _jieba().lcut(text) if (word := "".join(part.split()))]
 
-    def spaced(self, text: str, units: Sequence[str]) -> list[str]:
+    def with_spaces(self, text: str, units: Sequence[str]) -> list[str]:
         """Return units with the space that the text has before them, without spaces between words.
 
         Chinese has spaces around Latin names and between clauses, which no unit contains: the units

@@ -31,12 +31,12 @@ def test_a_cut_is_compared_by_head_and_by_mean_of_heads() -> None:
     assigned = torch.tensor([[0, 0, 1, 2, 2, 3], [0, 1, 1, 1, 2, 3], [0, 2, 2, 2, 3, 3]])
     attention = torch.nn.functional.one_hot(assigned.T + 2, 6).float()  # (units, heads, positions)
     halves = Halves(Units(torch.arange(6), attention, 2), old=2, new=2, expected=3)
-    assert [halves.missed(SimulU(), [head]) for head in range(3)] == [0, 1, -2]
+    assert [halves.cut_error(SimulU(), [head]) for head in range(3)] == [0, 1, -2]
     weights = torch.tensor([1.0, 0.1, 0.1])[:, None]
     loud = Halves(Units(torch.arange(6), attention * weights, 2), old=2, new=2, expected=3)
-    assert loud.missed(SimulU(), [0, 1, 2]) == 0
+    assert loud.cut_error(SimulU(), [0, 1, 2]) == 0
     # the state that predicts a token is before it, so each unit belongs to the next token
-    assert halves.missed(SimulU(offset=-1), [0]) == -1
+    assert halves.cut_error(SimulU(offset=-1), [0]) == -1
 
 
 def test_the_supervised_layer_of_the_small_model_cuts_best(

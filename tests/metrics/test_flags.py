@@ -123,9 +123,9 @@ def test_compute_can_close_gaps() -> None:
 def test_units_that_stopped_at_their_maximum_are_counted() -> None:
     limit = StreamEvent("unit_limit", 1.0)
     speech = (SpeechOutput(torch.ones(SAMPLE_RATE), 10.0, 11.0, 0, "a b c d"),)
-    heard = replace(UNFLAGGED, speech=speech, events=(StreamEvent("cut", 1.0, tokens=1),))
-    cut_short = replace(heard, talk="other", events=(limit, *heard.events, limit))
-    assert flags([heard], {}, with_speech=True) == []
-    assert flags([heard, cut_short, heard], {}, with_speech=True) == [
+    spoken = replace(UNFLAGGED, speech=speech, events=(StreamEvent("cut", 1.0, tokens=1),))
+    cut_short = replace(spoken, talk="other", events=(limit, *spoken.events, limit))
+    assert flags([spoken], {}, with_speech=True) == []
+    assert flags([spoken, cut_short, spoken], {}, with_speech=True) == [
         "units stopped at the maximum length in 2 emissions of 1 of 3 streams (other)"
     ]

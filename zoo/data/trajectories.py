@@ -22,7 +22,7 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
 
     Returns:
         Target words with times in seconds from the start of the talk; those of a language without
-        spaces between words have the spaces of the translation (``Language.spaced``).
+        spaces between words have the spaces of the translation (``Language.with_spaces``).
 
     Raises:
         ZooError: the segment has no word times, no word alignment or no such translation.
@@ -54,7 +54,7 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
 
     earliest = segment.words[0].end
     times: list[tuple[str, Seconds]] = []
-    words = language(target).spaced(translation.text, translation.words)
+    words = language(target).with_spaces(translation.text, translation.words)
     for word, time in zip(words, word_times, strict=True):
         earliest = max(earliest, time)
         times.append((word, earliest))

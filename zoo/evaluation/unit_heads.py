@@ -53,7 +53,7 @@ class Halves:
     new: int
     expected: int
 
-    def missed(self, synthesizer: SimulU, heads: Sequence[int]) -> int:
+    def cut_error(self, synthesizer: SimulU, heads: Sequence[int]) -> int:
         """Return the number of units between the expected cut and that of the mean of heads.
 
         Args:
@@ -88,13 +88,13 @@ def report(cfg: Config) -> None:
     system.eval().to(device)
     layers, heads = backbone.unit_attention_shape()
     configured = backbone.unit_attention.chosen(layers=layers, heads=heads)
-    halves = divided(system, backbone, synthesizer, talks, batch_size=settings.batch_size)
+    halves = divide_sentences(system, backbone, synthesizer, talks, batch_size=settings.batch_size)
 
     def errors(pairs: Pairs) -> list[int]:
         indices = [layer * heads + head for layer, head in pairs]
-        return [one.missed(synthesizer, indices) for one in halves]
+        return [one.cut_error(synthesizer, indices) for one in halves]
 
-    def ranked(groups: Mapping[str, Pairs]) -> dict[str, list[int]]:
+    def sort_by_error(groups: Mapping[str, Pairs]) -> dict[str, list[int]]:
         found = {name: errors(pairs) for name, pairs in groups.items()}
         return dict(sorted(found.items(), key=lambda item: distance(item[1])))
 
@@ -107,15 +107,15 @@ def report(cfg: Config) -> None:
     )
     print(f"{len(halves)} sentences, {sum(len(one.units.ids) for one in halves)} units")
     print_table("configured attention", {names(own): errors(own)})
-    rows = ranked({f"layer {layer}": row for layer, row in enumerate(every)})
+    rows = sort_by_error({f"layer {layer}": row for layer, row in enumerate(every)})
     overrides = {name: f"backbone.unit_layer={name.split()[1]}" for name in rows}
     means = {"mean of all layers": errors(sum(every, ()))}
     print_table("layers (mean of the heads)", rows | means)
-    single = ranked(pairs)
+    single = sort_by_error(pairs)
     print_table("single heads (layer.head)", dict(list(single.items())[:MOST_ROWS]))
     best = [pairs[name][0] for name in single]
     groups = [tuple(best[:count]) for count in range(1, min(MOST_HEADS, len(best)) + 1)]
-    of_heads = ranked({names(group): group for group in groups})
+    of_heads = sort_by_error({names(group): group for group in groups})
     print_table("means of the best heads", of_heads)
     for group in groups:
         listed = ",".join(f"[{layer},{head}]" for layer, head in group)
@@ -162,7 +162,7 @@ def _parts(system: object) -> tuple[UnitAlignment, SimulU]:
 
 
 @torch.inference_mode()
-def divided(
+def divide_sentences(
     system: StreamingSystem,
     backbone: UnitAlignment,
     synthesizer: SimulU,
@@ -220,9 +220,8 @@ def length_of_beginning(whole: Sequence[int], part: Sequence[int]) -> int:
         whole: units of a text.
         part: units of the beginning of the text, generated alone.
     """
-    row = list(
-        range(len(whole) + 1)
-    )  # distances of the beginnings of ``whole`` to none of ``part``
+    # Distances of the beginnings of ``whole`` to the units of ``part`` so far, at first to none.
+    row = list(range(len(whole) + 1))
     for count, unit in enumerate(part, start=1):
         before, row = row, [count]
         for index, other in enumerate(whole):

@@ -64,15 +64,10 @@ def read_records(path: Path) -> list[Line]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
-        content = parse_object(line, f"{path}, line {number}")
-        if SURROGATE.search(line):
-            _check_characters(content, f"{path}, line {number}")
-        record = Line(content)
-        record.line = number
-        records.append(record)
-    if not records:
-        raise ZooError(f"{path} is empty.")
-    return records
+        where = f"{path}, line {number}"
+        content = parse_object(line, where)
+        records.append(_line(content, number, where, escaped=SURROGATE.search(line) is not None))
+    return _not_empty(records, path)
 
 
 def read_list(path: Path) -> list[Line]:
@@ -82,13 +77,31 @@ def read_list(path: Path) -> list[Line]:
     """
     text = read_text(path)
     escaped = SURROGATE.search(text) is not None
-    records: list[Line] = []
-    for number, content in enumerate(parse_list(text, str(path)), start=1):
-        if escaped:
-            _check_characters(content, f"{path}, item {number}")
-        record = Line(content)
-        record.line = number
-        records.append(record)
+    records = [
+        _line(content, number, f"{path}, item {number}", escaped=escaped)
+        for number, content in enumerate(parse_list(text, str(path)), start=1)
+    ]
+    return _not_empty(records, path)
+
+
+def _line(content: Record, number: int, where: str, *, escaped: bool) -> Line:
+    """Return a JSON object with its number.
+
+    Args:
+        content: The object.
+        number: Number of its line or of its place in a list.
+        where: File and place, for the message.
+        escaped: Whether the text may have an escape of half a character, which is refused.
+    """
+    if escaped:
+        _check_characters(content, where)
+    record = Line(content)
+    record.line = number
+    return record
+
+
+def _not_empty(records: list[Line], path: Path) -> list[Line]:
+    """Return the objects of a file. Raises ZooError if there is none."""
     if not records:
         raise ZooError(f"{path} is empty.")
     return records

@@ -91,17 +91,18 @@ class AttendedHistory(History, ABC):
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Select text and audio, then apply the cap on audio; see ``History``."""
-        cut = None
-        if hypothesis is not None and self.restart is not None:
-            cut = self.restart.cut(session, hypothesis)
-        if cut is None:
-            cut = Cut() if hypothesis is None else self._select(session, hypothesis)
+        cut = Cut() if hypothesis is None else self._cut(session, hypothesis)
         surplus = frames_beyond(self.max_seconds, session)
         return Cut(tokens=cut.tokens, frames=max(cut.frames, surplus))
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the cap on audio plus one chunk; see ``History``."""
         return longest_within(self.max_seconds, outline)
+
+    def _cut(self, session: Session, hypothesis: Hypothesis) -> Cut:
+        """Restart the stream if its model has ended its text; otherwise select text and audio."""
+        cut = None if self.restart is None else self.restart.cut(session, hypothesis)
+        return self._select(session, hypothesis) if cut is None else cut
 
     def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
         """Apply the selection of text, the selection of audio and the minimum of audio."""

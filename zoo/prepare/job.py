@@ -36,7 +36,7 @@ from zoo.prepare.steps.estimation import EstimationStep
 from zoo.prepare.steps.filters import FiltersStep
 from zoo.prepare.steps.prefixes import PrefixesStep
 from zoo.prepare.steps.recognition import RecognitionStep
-from zoo.prepare.steps.retranslation import RetranslationStep, retranslated
+from zoo.prepare.steps.retranslation import RetranslationStep, count_retranslations
 from zoo.prepare.steps.trajectories import TrajectoriesStep
 from zoo.prepare.steps.words import WordsStep
 from zoo.prepare.store import WORK, Store, parts_of, states_of
@@ -316,7 +316,7 @@ def summary(items: Sequence[Item]) -> str:
     segments = sum(len(item.talk.segments) for item in talks)
     left_out = [item.talk.name for item in items if item.problem]
     lost = f"; left out: {shorten_list(left_out)}" if left_out else ""
-    replaced = f", {count} translations replaced" if (count := retranslated(talks)) else ""
+    replaced = f", {count} translations replaced" if (count := count_retranslations(talks)) else ""
     return (
         f"{len(talks)} talks, {len(usable)} of {segments} segments usable "
         f"({sum(usable) / 3600:.2f} h){replaced}{lost}"

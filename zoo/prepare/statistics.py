@@ -11,7 +11,7 @@ import numpy as np
 from zoo.prepare.items import Item, Notes
 from zoo.prepare.steps.filters import reasons_of
 from zoo.prepare.steps.recognition import WER
-from zoo.prepare.steps.retranslation import retranslated
+from zoo.prepare.steps.retranslation import count_retranslations
 from zoo.prepare.steps.trajectories import LAG, UNALIGNED
 from zoo.prepare.steps.words import SCORE
 from zoo.talks import Segment, Talk
@@ -103,7 +103,7 @@ def statistics(split: str, items: Sequence[Item], steps: Sequence[str]) -> dict[
         "hours": _hours(item.talk.duration for item in used),
         "segments": sum(len(item.notes) for item in used),
         "usable_segments": len(usable),
-        "replaced_translations": retranslated(used),
+        "replaced_translations": count_retranslations(used),
         "usable_hours": _hours(segment.duration for segment, _ in usable),
         "left_out_talks": {item.talk.name: item.problem for item in items if item.problem},
         "reasons": {

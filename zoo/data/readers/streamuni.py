@@ -25,8 +25,8 @@ INSTRUCTION = (
 class StreamUni:
     """Audio files with transcripts and translations; each example is a talk of one segment.
 
-    An example is trained on as it is. The file does not tell sentences from beginnings of
-    sentences, whose audio and transcript the authors have cut.
+    An example is trained on as it is. No field of the file distinguishes sentences from beginnings
+    of sentences, whose audio and transcript the authors have cut.
 
     Args:
         root: JSON list of objects with ``audio``, ``asr``, ``translation``, ``instruction`` and

@@ -122,7 +122,7 @@ def _renamed(note: Notes, code: str) -> Notes:
     )
 
 
-def retranslated(items: Sequence[Item]) -> int:
+def count_retranslations(items: Sequence[Item]) -> int:
     """Return the number of translations of items that have replaced those of the corpus."""
     return sum(
         target.original is not None
