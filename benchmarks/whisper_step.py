@@ -31,6 +31,7 @@ from transformers import (
 from harness import parameters_millions, parser_of, print_result, print_table, recording
 from whisper_plain import PlainWhisper
 from zoo.backbones.base import Backbone
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.whisper import Whisper
 from zoo.config.commands import run_script
 from zoo.errors import ZooError
@@ -108,7 +109,9 @@ def system_on(backbone: Backbone, options: argparse.Namespace) -> StreamingSyste
         name="whisper_step",
         backbone=backbone,
         policy=AlignAtt(frames=options.frames),
-        history=RecentWords(words=options.words, max_seconds=options.seconds),
+        history=RecentWords(
+            words=options.words, max_seconds=options.seconds, restart=None, speech=None
+        ),
         source_language="en",
         target_language="en",
         chunk_seconds=options.chunk_ms / 1000,
@@ -160,11 +163,17 @@ def main() -> None:
     samples = recording((warm_up + options.chunks) * options.chunk_ms / 1000)
     with tempfile.TemporaryDirectory() as name:
         size = save_random_whisper(Path(name), options)
-        common = {"name": name, "max_tokens": options.max_tokens, "no_speech": 1.0}
+        # Random weights repeat themselves; the plain form has no guard against loops.
+        common = {
+            "name": name,
+            "max_tokens": options.max_tokens,
+            "no_speech": 1.0,
+            "search": SearchConfig(),
+        }
         backbones = {
             PLAIN: PlainWhisper(Whisper(**common)),
             OURS: Whisper(**common),
-            SHORT: Whisper(**common, pad_to_30_seconds=False),
+            SHORT: Whisper(**common, padding_seconds=0),
         }
         systems = {form: system_on(backbone, options) for form, backbone in backbones.items()}
     found = compare(systems, samples, chunk=chunk)

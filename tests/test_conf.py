@@ -98,7 +98,8 @@ GUARDS = (  # values that also hold for backbones whose own differ
         for key in ("normalisation", "median_filter")  # EDAtt sums probabilities
     ),
 )
-LETTERS = ("aligner_minitalks", "recogniser_minitalks")  # experiments without a tokenizer
+# Experiments whose backbones have no key for a tokenizer: letters, and a published model.
+WITHOUT_TOKENIZER = ("aligner_minitalks", "recogniser_minitalks", "recordings")
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
 FILTERS = ("default", "infinisst")  # tests/prepare/test_job.py builds them
@@ -147,8 +148,8 @@ def entry_point(group: str, choice: str) -> str:
 
 
 def tokenizer(experiment: str) -> list[str]:
-    """A stand-in for the tokenizer of a training; letters need no tokenizer."""
-    return [] if experiment in LETTERS else ["backbone.tokenizer=somewhere"]
+    """A stand-in for the tokenizer of a training."""
+    return [] if experiment in WITHOUT_TOKENIZER else ["backbone.tokenizer=somewhere"]
 
 
 @contextmanager

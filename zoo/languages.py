@@ -17,7 +17,7 @@ class Language:
     """A written language.
 
     Attributes:
-        code: ISO 639-1 code.
+        code: ISO 639-1 code, or Whisper's code of a language without one (``haw``, ``yue``).
         name: English name.
         unit: Unit in which latency counts the text: words or characters.
         bleu_tokenizer: Name of the sacreBLEU tokenizer.
@@ -85,28 +85,59 @@ class Language:
         return self.separator.join(units)
 
 
+# Languages with words between spaces by script: those of Whisper and of the other backbones.
+_BY_SCRIPT = {
+    "LATIN": (
+        "af Afrikaans, az Azerbaijani, br Breton, bs Bosnian, ca Catalan, cs Czech, cy Welsh, "
+        "da Danish, de German, en English, es Spanish, et Estonian, eu Basque, fi Finnish, "
+        "fo Faroese, fr French, gl Galician, ha Hausa, haw Hawaiian, hr Croatian, "
+        "ht Haitian Creole, hu Hungarian, id Indonesian, is Icelandic, it Italian, jw Javanese, "
+        "la Latin, lb Luxembourgish, ln Lingala, lt Lithuanian, lv Latvian, mg Malagasy, mi Maori, "
+        "ms Malay, mt Maltese, nl Dutch, nn Nynorsk, no Norwegian, oc Occitan, pl Polish, "
+        "pt Portuguese, ro Romanian, sk Slovak, sl Slovenian, sn Shona, so Somali, sq Albanian, "
+        "su Sundanese, sv Swedish, sw Swahili, tk Turkmen, tl Tagalog, tr Turkish, uz Uzbek, "
+        "vi Vietnamese, yo Yoruba"
+    ),
+    "CYRILLIC": (
+        "ba Bashkir, be Belarusian, bg Bulgarian, kk Kazakh, mk Macedonian, mn Mongolian, "
+        "ru Russian, sr Serbian, tg Tajik, tt Tatar, uk Ukrainian"
+    ),
+    "ARABIC": "ar Arabic, fa Persian, ps Pashto, sd Sindhi, ur Urdu",
+    "DEVANAGARI": "hi Hindi, mr Marathi, ne Nepali, sa Sanskrit",
+    "BENGALI": "as Assamese, bn Bengali",
+    "HEBREW": "he Hebrew, yi Yiddish",
+    "ARMENIAN": "hy Armenian",
+    "ETHIOPIC": "am Amharic",
+    "GEORGIAN": "ka Georgian",
+    "GREEK": "el Greek",
+    "GUJARATI": "gu Gujarati",
+    "GURMUKHI": "pa Punjabi",
+    "KANNADA": "kn Kannada",
+    "MALAYALAM": "ml Malayalam",
+    "SINHALA": "si Sinhala",
+    "TAMIL": "ta Tamil",
+    "TELUGU": "te Telugu",
+}
 LANGUAGES: dict[str, Language] = {
     language.code: language
-    for language in (
-        Language("ar", "Arabic", scripts=("ARABIC",)),
-        Language("ca", "Catalan"),
-        Language("cs", "Czech"),
-        Language("de", "German"),
-        Language("en", "English"),
-        Language("es", "Spanish"),
-        Language("fa", "Persian", scripts=("ARABIC",)),
-        Language("fr", "French"),
-        Language("it", "Italian"),
-        Language("ja", "Japanese", "char", "ja-mecab", scripts=("CJK", "HIRAGANA", "KATAKANA")),
-        Language("ko", "Korean", bleu_tokenizer="ko-mecab", scripts=("HANGUL",)),
-        Language("nl", "Dutch"),
-        Language("pt", "Portuguese"),
-        Language("ro", "Romanian"),
-        Language("ru", "Russian", scripts=("CYRILLIC",)),
-        Language("th", "Thai", "char", "char", scripts=("THAI",)),
-        Language("tr", "Turkish"),
-        Language("vi", "Vietnamese"),
-        Language("zh", "Chinese", "char", "zh", scripts=("CJK",)),
+    for language in sorted(
+        (
+            Language("bo", "Tibetan", "char", "char", scripts=("TIBETAN",)),
+            Language("ja", "Japanese", "char", "ja-mecab", ("CJK", "HIRAGANA", "KATAKANA")),
+            Language("km", "Khmer", "char", "char", scripts=("KHMER",)),
+            Language("ko", "Korean", bleu_tokenizer="ko-mecab", scripts=("HANGUL",)),
+            Language("lo", "Lao", "char", "char", scripts=("LAO",)),
+            Language("my", "Burmese", "char", "char", scripts=("MYANMAR",)),
+            Language("th", "Thai", "char", "char", scripts=("THAI",)),
+            Language("yue", "Cantonese", "char", "zh", scripts=("CJK",)),
+            Language("zh", "Chinese", "char", "zh", scripts=("CJK",)),
+            *(
+                Language(code, name, scripts=(script,))
+                for script, entries in _BY_SCRIPT.items()
+                for code, _, name in (entry.partition(" ") for entry in entries.split(", "))
+            ),
+        ),
+        key=lambda language: language.code,
     )
 }
 

@@ -22,7 +22,7 @@ UnitKind = Literal["word", "char"]
 # end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
 StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
-EventKind = Literal["transcript", "truncation", "flush", "cut", "unit_limit"]
+EventKind = Literal["transcript", "truncation", "flush", "restart", "cut", "unit_limit"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
 
@@ -129,6 +129,8 @@ class Hypothesis:
             speech is generated, or None. The ``opening`` rows belong to the start and language
             tokens before the text.
         truncated: The backbone stopped decoding at a length limit of its own.
+        looped: The backbone stopped decoding because its text repeated itself, and removed the
+            repetitions.
     """
 
     token_ids: Tensor
@@ -140,6 +142,7 @@ class Hypothesis:
     transcript: str | None = None
     decoder_states: Tensor | None = None
     truncated: bool = False
+    looped: bool = False
 
     @property
     def num_new_tokens(self) -> int:

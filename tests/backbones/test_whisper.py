@@ -161,7 +161,7 @@ def test_more_than_30_seconds_are_refused(folders: Folders) -> None:
 @torch.inference_mode()
 def test_without_padding_the_encoder_uses_the_audio_alone(folders: Folders) -> None:
     """As an encoder whose table of positions is as short, on the first features of the 30 s."""
-    backbone = load(folders("whisper"), pad_to_30_seconds=False)
+    backbone = load(folders("whisper"), padding_seconds=0)
     sessions = [opened(backbone, "de", "en", samples) for samples in (16_000, 30_001, SPAN)]
     memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
     assert [len(memory) for memory in memories] == [50, 94, 1500]
@@ -263,3 +263,17 @@ def test_dropped_text_becomes_a_prompt(folders: Folders) -> None:
 def test_numbers_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ZooError, match="Whisper needs"):
         Whisper(name="folder", **options)
+
+
+def test_a_constant_prompt_precedes_every_translation(folders: Folders) -> None:
+    backbone = load(folders("whisper"), prompt="a b", prompt_tokens=2)
+    [start] = backbone.tokenizer.convert_tokens_to_ids(["<|startofprev|>"])
+    constant = backbone.tokenizer.encode(" a b", add_special_tokens=False)
+    session = opened(backbone, "de", "en", 16_000)
+    assert backbone.context(session, Task.TRANSLATION) == [start, *constant]
+    assert backbone.context(session, Task.TRANSCRIPTION) == []
+    session.prefix_ids = torch.tensor([5, 6, 7])
+    backbone.forget(session, Cut(tokens=3))
+    assert backbone.context(session, Task.TRANSLATION) == [start, *constant, 6, 7]
+    with pytest.raises(ZooError, match=r"backbone.prompt has \d+ tokens; .* at most 221 are"):
+        load(folders("whisper"), prompt="a b " * 224, prompt_tokens=2)

@@ -1,6 +1,6 @@
 """Flags of degenerate rows."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -128,4 +128,37 @@ def test_units_that_stopped_at_their_maximum_are_counted() -> None:
     assert flags([spoken], {}, with_speech=True) == []
     assert flags([spoken, cut_short, spoken], {}, with_speech=True) == [
         "units stopped at the maximum length in 2 emissions of 1 of 3 streams (other)"
+    ]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A reference segment and its translation."""
+
+    talk: str
+    offset: float
+    reference: str
+    hypothesis: str
+
+
+def test_sentences_without_a_translation() -> None:
+    def found(*hypotheses: str) -> list[str]:
+        references = ["a b c d e f", "g h i j k", "l m", "n o p q r s"]
+        talks = ["one", "one", "one", "two"]
+        segments = [
+            Translated(talk, 10.0 * index, reference, hypothesis)
+            for index, (talk, reference, hypothesis) in enumerate(
+                zip(talks, references, hypotheses, strict=True)
+            )
+        ]
+        return flags([UNFLAGGED], {}, segments=segments)
+
+    assert found("a b c d e f", "g h i j", "l", "n o p q") == []
+    assert found("a b c d e f", "g h i j", "", "n o p q") == []  # two words
+    assert found("a b c d e f g h i j", "", "l m", "n o p q") == []  # assigned to its neighbour
+    assert found("a b c d e f", "", "l m", "n o p") == [
+        "writes no translation for 1 of 4 segments (one at 10.0 s)"
+    ]
+    assert found("", "g h i j k", "l m", "n") == [
+        "writes no translation for 2 of 4 segments (one at 0.0 s)"
     ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from zoo.languages import language
-from zoo.metrics.transcripts import score_segments
+from zoo.metrics.transcripts import score_segments, score_written, unmatched_words
 from zoo.streaming.segments import source_segments
 from zoo.types import Instance, StreamEvent
 
@@ -67,3 +67,34 @@ def test_streams_without_truncations_or_transcripts_have_no_such_scores() -> Non
     assert score_segments([stream([cut])], ["a"], source_language=ENGLISH) == {}
     undefined = score_segments([stream([transcript(1.0, "a")])], [""], source_language=ENGLISH)
     assert undefined["TranscriptWER"].value is None
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "counts"),
+    [
+        ("a b c d e f", "a b c d e f", (0, 0, 0)),
+        ("a b f", "a b c d e f", (3, 0, 0)),
+        ("a b d e f", "a b c d e f", (0, 0, 0)),  # one word: an error of recognition
+        ("a b x y z c d", "a b c d", (0, 3, 0)),
+        ("a b c a b c d", "a b c d", (0, 0, 3)),
+        ("a x b", "a c d e f b", (3, 0, 0)),  # one of the four words is replaced
+        ("", "a b c", (3, 0, 0)),
+    ],
+)
+def test_runs_of_words_without_counterpart_are_counted(
+    written: str, wanted: str, counts: tuple[int, int, int]
+) -> None:
+    found = unmatched_words(written.split(), wanted.split())
+    assert tuple(found.values()) == counts
+    assert list(found) == ["LostWords", "InventedWords", "DoubledWords"]
+
+
+def test_written_transcripts_are_scored_as_whole_talks() -> None:
+    texts = ["Good morning, everyone.", "We start with the first of three points."]
+    streams = [
+        Instance(index, f"talk {index}", 9.0, text, tuple(text.split()), (), ())
+        for index, text in enumerate(["good morning everyone", "We start points"])
+    ]
+    scores = score_written(streams, texts, language=ENGLISH)
+    assert scores["WER"].value == pytest.approx(100 * 5 / 11)
+    assert [scores[f"{kind}Words"].value for kind in ("Lost", "Invented", "Doubled")] == [5, 0, 0]

@@ -178,6 +178,9 @@ class Backbone(nn.Module, ABC):
         weights_key: Name of the constructor argument that takes the trained weights.
         hub_task: Task of the Hugging Face hub for the card of an export (``pipeline_tag``).
         hub_tags: Tags of that card.
+        guarded: Whether histories guard a stream by default (``restart``, ``speech``): the model
+            was trained on recordings from the web, and may end or repeat its text while someone
+            speaks, or write about silence.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
         uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
             often as the batch demands. Ranks cannot gather sharded weights of such layers when the
@@ -189,6 +192,7 @@ class Backbone(nn.Module, ABC):
     weights_key: ClassVar[str] = "name"
     hub_task: ClassVar[str] = "automatic-speech-recognition"
     hub_tags: ClassVar[Sequence[str]] = ("speech-translation", "simultaneous-translation")
+    guarded: ClassVar[bool] = False
     training_arguments: ClassVar[frozenset[str]] = frozenset()
     uneven_parts: ClassVar[frozenset[str]] = frozenset()
     frame_samples: Samples

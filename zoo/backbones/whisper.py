@@ -32,15 +32,20 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     run_layers,
 )
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Cut, Samples, Task
+from zoo.types import SAMPLE_RATE, Capability, Cut, Samples, Seconds, Task
 
 SPAN_SECONDS = 30  # longest input of the encoder; in training, every input had this length
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
 FEATURES_PER_FRAME = 2  # spectrogram frames per encoder frame: the second convolution has stride 2
+
+LONGEST_PROMPT = 223  # tokens: half of the decoder's positions less one
+
+SEARCH = SearchConfig(loop_copies=3)
 
 # The defaults of SimulStreaming
 ALIGNMENT = AlignmentConfig(normalisation="z_score_past", median_filter=7, average="last")
@@ -76,20 +81,24 @@ class Whisper(EncoderDecoder):
             such token.
         no_speech_id: Id of the token that stands for audio without speech; None without one.
         prompt_start: Id of the token before a prompt of earlier text; None without one.
+        prompt_ids: Ids of the constant text before every translation.
         multilingual: Whether the model supports languages other than English.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
     longest_input = SPAN
+    guarded = True
     knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (12, 25, 50, 75)}
 
     def __init__(
         self,
         *,
         name: str,
-        pad_to_30_seconds: bool = True,
+        padding_seconds: Seconds | None = None,
+        search: SearchConfig = SEARCH,
         alignment: AlignmentConfig = ALIGNMENT,
+        prompt: str = "",
         prompt_tokens: int = 0,
         no_speech: float = 0.6,
         **options: Any,
@@ -98,17 +107,21 @@ class Whisper(EncoderDecoder):
 
         Args:
             name: Hub id (openai/whisper-large-v3) or folder of the model.
-            pad_to_30_seconds: Whether the kept audio is padded with silence to 30 s, as in
-                training. Without padding, encoding is faster, but the encoder receives shorter
-                inputs than in training.
+            padding_seconds: Silence after the kept audio in the input of the encoder. null: up to
+                30 s, as in training. With less, encoding takes a fraction of the time, but the
+                inputs are shorter than in training.
+            search: Beam search and repetition settings. By default a loop ends an answer.
             alignment: Settings of the alignment of target tokens with encoder frames. heads=null
                 selects the alignment heads that the model's generation_config.json lists. If the
                 file lists no alignment heads, heads=null selects all heads of the upper half of the
                 decoder's layers, as in OpenAI's code.
+            prompt: Text such as names and terms that precedes every translation after
+                ``<|startofprev|>``, as if it had been written before (SimulStreaming's static
+                prompt). It is written in the target language.
             prompt_tokens: Largest number of the newest dropped target tokens that precede the
-                opening as a prompt, after ``<|startofprev|>`` (the condition on previous text of
+                opening as a prompt, after ``prompt`` (the condition on previous text of
                 the paper's section 4.5; SimulStreaming's context). 0: no prompt. Half of the
-                decoder's 448 positions less one, 223, is OpenAI's limit.
+                decoder's 448 positions less one, 223, is OpenAI's limit, for both prompts together.
             no_speech: Nothing is generated if the probability of ``<|nospeech|>`` after the start
                 token is above this threshold (0.6 in the paper's section 4.5, which also requires a
                 low probability of the text; SimulStreaming has the probability alone, off by
@@ -118,11 +131,13 @@ class Whisper(EncoderDecoder):
         Raises:
             ZooError: If a number is out of range or ``dtype`` is unknown.
         """
-        super().__init__(alignment=alignment, **options)
-        check_numbers("Whisper", least=0, most=223, prompt_tokens=prompt_tokens)
+        super().__init__(search=search, alignment=alignment, **options)
+        check_numbers("Whisper", least=0, most=LONGEST_PROMPT, prompt_tokens=prompt_tokens)
         check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
         self.name = name
-        self.pad_to_30_seconds = pad_to_30_seconds
+        check_numbers("Whisper", least=0, padding_seconds=padding_seconds)
+        self.padding: Samples = SPAN if padding_seconds is None else _samples(padding_seconds)
+        self.prompt = prompt
         self.prompt_tokens = prompt_tokens
         self.no_speech = no_speech
 
@@ -181,11 +196,7 @@ class Whisper(EncoderDecoder):
 
         self.no_speech_id = controls.get("<|nospeech|>", controls.get("<|nocaptions|>"))
         self.prompt_start = controls.get("<|startofprev|>")
-        if self.prompt_tokens and self.prompt_start is None:
-            raise ZooError(
-                f"The tokenizer of {self.name} has no <|startofprev|>, which a prompt of earlier "
-                "text needs; set backbone.prompt_tokens=0."
-            )
+        self._set_prompt()
 
         if self.alignment.heads is None:
             upper_layers = range(self.decoder.depth // 2, self.decoder.depth)
@@ -194,6 +205,26 @@ class Whisper(EncoderDecoder):
             ]
             heads = fields.get("alignment_heads") or upper_heads
             self.alignment = replace(self.alignment, heads=heads)
+
+    def _set_prompt(self) -> None:
+        """Tokenize the constant prompt.
+
+        Raises:
+            ZooError: If the model has no prompts, or the prompt is too long.
+        """
+        if (self.prompt or self.prompt_tokens) and self.prompt_start is None:
+            raise ZooError(
+                f"The tokenizer of {self.name} has no <|startofprev|>, which a prompt of earlier "
+                "text needs; set backbone.prompt_tokens=0 and no backbone.prompt."
+            )
+        text = f" {self.prompt.strip()}" if self.prompt.strip() else ""  # as text after a space
+        self.prompt_ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        if len(self.prompt_ids) + self.prompt_tokens > LONGEST_PROMPT:
+            raise ZooError(
+                f"backbone.prompt has {len(self.prompt_ids)} tokens; with "
+                f"backbone.prompt_tokens={self.prompt_tokens} at most "
+                f"{LONGEST_PROMPT - self.prompt_tokens} are possible."
+            )
 
     def open(self, session: Session) -> WhisperState:
         """Create the empty state of a new stream; see ``EncoderDecoder.open``."""
@@ -208,11 +239,11 @@ class Whisper(EncoderDecoder):
             state.dropped_ids = [*state.dropped_ids, *dropped][-self.prompt_tokens :]
 
     def context(self, session: Session, task: Task) -> list[int]:
-        """Return the prompt of earlier text; none before text is dropped and for transcripts."""
-        dropped: list[int] = session.backbone_state.dropped_ids
-        if not dropped or self.prompt_start is None or task is Task.TRANSCRIPTION:
+        """Return the prompt: the constant text and dropped text; none for transcripts."""
+        earlier = [*self.prompt_ids, *session.backbone_state.dropped_ids]
+        if not earlier or self.prompt_start is None or task is Task.TRANSCRIPTION:
             return []
-        return [self.prompt_start, *dropped]
+        return [self.prompt_start, *earlier]
 
     def silent(
         self, branches: EncoderDecoderBranches, texts: Sequence[PartialText]
@@ -288,7 +319,7 @@ class Whisper(EncoderDecoder):
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Encode the kept audio of streams.
 
-        Padded waves are encoded as one batch. Without padding, only the layers after the
+        Inputs of 30 s are encoded as one batch. Of shorter ones, only the layers after the
         convolutions are batched.
 
         Args:
@@ -296,8 +327,8 @@ class Whisper(EncoderDecoder):
             waves: Audio of each stream, (n,) samples at 16 kHz.
 
         Returns:
-            Encoder output of each stream, (frames, width), in frames of 20 ms. A padded wave has
-            1500 frames; a wave of n samples without padding has ``ceil(n / 320)`` frames.
+            Encoder output of each stream, (frames, width), in frames of 20 ms: 1500 frames, or
+            ``ceil(n / 320)`` for n samples of wave and padding.
 
         Raises:
             ZooError: If a wave is longer than 30 s.
@@ -305,7 +336,7 @@ class Whisper(EncoderDecoder):
         inputs = [
             self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        if self.pad_to_30_seconds:
+        if all(len(features) == SPAN // HOP for features in inputs):
             return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
         hidden = [self._convolve(features) for features in inputs]
         return run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
@@ -318,11 +349,8 @@ class Whisper(EncoderDecoder):
                 f"{len(wave) / SAMPLE_RATE:g} s are kept; choose a history that forgets; its "
                 f"max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
-        if self.pad_to_30_seconds:
-            span = SPAN
-        else:
-            frames = ceil(len(wave) / self.frame_samples)
-            span = frames * self.frame_samples
+        frames = ceil((len(wave) + self.padding) / self.frame_samples)
+        span = min(frames * self.frame_samples, SPAN)
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
@@ -340,3 +368,7 @@ class Whisper(EncoderDecoder):
         hidden = channels[0].T  # (frames, width)
         positions: Tensor = self.encoder.embed_positions.weight[: len(hidden)]
         return hidden + positions
+
+
+def _samples(seconds: Seconds) -> Samples:
+    return round(seconds * SAMPLE_RATE)

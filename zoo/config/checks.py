@@ -1,23 +1,27 @@
 """Checks of a composed configuration before the work begins."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from omegaconf import DictConfig
 
 from zoo.config.arguments import check_recorded
 from zoo.config.current import overrides
 from zoo.config.records import check_folders
 from zoo.config.sources import composed, plain
-from zoo.errors import check_choice, unknown_choice
+from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.languages import LANGUAGES
 
 
 def check_config(cfg: DictConfig, config_name: str) -> None:
-    """Raise ZooError for what no job can use: languages, keys, records of folders.
+    """Raise ZooError for what no job can use: languages, dtypes, keys, records of folders.
 
     Args:
         cfg: configuration of the running job.
         config_name: ``train`` or ``evaluate``.
     """
     check_languages(cfg)
+    check_dtypes(cfg)
     _check_keys(cfg, config_name)
     check_recorded(plain(cfg, resolve=False))
     check_folders(cfg)
@@ -28,6 +32,35 @@ def check_languages(cfg: DictConfig) -> None:
     for key in ("source_language", "target_language"):
         if not isinstance(cfg[key], str):
             raise unknown_choice(key, cfg[key], LANGUAGES)
+
+
+def check_dtypes(cfg: DictConfig) -> None:
+    """Raise ZooError for networks in float16 on a CPU, which has no arithmetic in float16."""
+    values = plain(cfg, resolve=False)
+    keys = [
+        key
+        for part in ("backbone", "synthesizer")
+        for key in _keys_of(values.get(part), "dtype", "float16", part)
+    ]
+    if not keys:
+        return
+    from zoo.machine.devices import device_named  # imports torch
+
+    if device_named(cfg.device) == "cpu":
+        raise ZooError(
+            f"{keys[0]}=float16 is several times slower than float32 on a CPU; choose float32, or "
+            "bfloat16 where the CPU computes in it, or device=cuda."
+        )
+
+
+def _keys_of(values: Any, name: str, value: object, path: str) -> Iterator[str]:
+    """Yield the paths of the keys of a name that have a value, in nested mappings."""
+    if not isinstance(values, Mapping):
+        return
+    if values.get(name) == value:
+        yield f"{path}.{name}"
+    for key, inner in values.items():
+        yield from _keys_of(inner, name, value, f"{path}.{key}")
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:

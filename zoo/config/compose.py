@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
+from zoo.config.checks import check_dtypes
 from zoo.config.loader import PARTS
 from zoo.config.mistakes import explained, one_line
 from zoo.config.records import check_folders
@@ -25,7 +26,8 @@ def compose(config_name: str, given: Sequence[str] = (), folders: Folders = ()) 
         folders: outside of a job, other folders in which files are found, as by ``--config-dir``.
 
     Raises:
-        ZooError: an override is wrong, or a folder of weights records what no folder may.
+        ZooError: an override is wrong, a folder of weights records what no folder may, or a dtype
+            does not fit the device.
     """
     try:
         cfg = composed(config_name, given, folders)
@@ -34,6 +36,7 @@ def compose(config_name: str, given: Sequence[str] = (), folders: Folders = ()) 
     except ValueError as error:  # Hydra raises it for wrong choices of groups
         raise ZooError(null_choice(given, folders) or one_line(error)) from error
     check_folders(cfg, folders)
+    check_dtypes(cfg)
     return cfg
 
 

@@ -15,6 +15,7 @@ from zoo.languages import language as find_language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import CorpusQuality
+from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
@@ -102,6 +103,8 @@ class Scorer:
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
         scores |= _event_scores(instances, talks)
+        if all(talk.source_language == target.code for talk in talks):
+            scores |= _transcript_scores(instances, references, target)
 
         transcripts: Sequence[str] = ()
         if with_speech and self._speech:
@@ -109,18 +112,19 @@ class Scorer:
             speech = self._speech.score(instances, texts_of_streams, target)
             scores, transcripts = scores | speech.scores, speech.transcripts
 
+        findings: Sequence[str] = ()
+        if check_health:
+            findings = flags(instances, scores, segments=result.segments, with_speech=with_speech)
         return Scored(
             scores=scores,
             transcripts=transcripts,
-            flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
+            flags=tuple(findings),
             segments=segments_of(
                 talks, result.segments, language=target, rules=find_rules(self.settings.rules)
             ),
             talks=tuple(
                 TalkScores(
-                    talk.name,
-                    talk.duration,
-                    {name: score.value for name, score in found.items()},
+                    talk.name, talk.duration, {name: one.value for name, one in found.items()}
                 )
                 for talk, found in zip(talks, result.talks, strict=False)
             ),
@@ -211,6 +215,19 @@ class Scorer:
             with_speech=with_speech,
             extra=self.settings.metrics,
         )
+
+
+def _transcript_scores(
+    instances: Sequence[Instance],
+    references: Sequence[Sequence[ReferenceSegment]],
+    language: Language,
+) -> dict[str, Score]:
+    """Score streams whose target language is that of the source."""
+    # imports Transformers, which translations do not need
+    from zoo.metrics.transcripts import score_written
+
+    texts = [language.join(segment.text for segment in segments) for segments in references]
+    return score_written(instances, texts, language=language)
 
 
 def _event_scores(instances: Sequence[Instance], talks: Sequence[Talk]) -> dict[str, Score]:

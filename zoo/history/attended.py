@@ -6,12 +6,15 @@ Audio History Selection".
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import ClassVar, Literal, get_args
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History, frames_beyond, longest_within
-from zoo.history.restart import Restart
+from zoo.history.restart import Auto, Restart
+from zoo.history.speech import Speech
+from zoo.history.voice_activity import DetectorState, VoiceActivity
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -26,6 +29,7 @@ from zoo.types import (
 
 CutMoment = Literal["with_text", "always"]
 AlignedRows = Literal["kept", "hypothesis"]
+Detector = Literal["silero"]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -42,8 +46,11 @@ class AttendedHistory(History, ABC):
         min_seconds: Seconds of audio that a cut leaves at least (StreamAtt+: 10).
         max_seconds: Seconds of audio to keep at most, whatever the text. None: no maximum.
         max_tokens: Number of tokens to keep at most, cut at a word boundary. None: no maximum.
-        restart: When all text is dropped because the model ends its text while someone speaks.
-            None (the papers): never.
+        restart: When all text is dropped because the model ends or repeats its text while someone
+            speaks (ours). null (the papers): never. auto: as ``Restart`` if the backbone needs it
+            (Whisper), otherwise never.
+        speech: Where a voice activity detector divides the source (ours). silero: as ``Speech``.
+            null (the papers): nowhere. auto: as ``restart``.
 
     Raises:
         ZooError: A value is out of range or not one of the choices.
@@ -55,13 +62,15 @@ class AttendedHistory(History, ABC):
 
     # A selection that keeps at least one written token reads the rows of kept tokens only.
     reads_unwritten: bool = field(default=False, init=False)
+    _segments: VoiceActivity | None = field(default=None, init=False, repr=False)
 
     cut: CutMoment = "with_text"
     rows: AlignedRows = "kept"
     min_seconds: Seconds = 0.0
     max_seconds: Seconds | None = 28.8
     max_tokens: int | None = 128
-    restart: Restart | None = None
+    restart: Restart | Auto | None = "auto"
+    speech: Speech | Detector | Auto | None = "auto"
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -75,6 +84,45 @@ class AttendedHistory(History, ABC):
         check_choice(f"cut of {name}", self.cut, get_args(CutMoment))
         check_choice(f"rows of {name}", self.rows, get_args(AlignedRows))
         self.reads_unwritten = self.rows == "hypothesis"
+        if isinstance(self.restart, str):
+            check_choice(f"restart of {name}", self.restart, get_args(Auto))
+        if isinstance(self.speech, str):
+            check_choice(f"speech of {name}", self.speech, (*get_args(Detector), *get_args(Auto)))
+        self._divide()
+
+    def guard(self, *, by_default: bool) -> None:
+        """Turn ``auto`` into ``Restart`` and ``Speech``, or into neither; see ``History``."""
+        if self.restart == "auto":
+            self.restart = Restart() if by_default else None
+        if self.speech == "auto":
+            self.speech = Speech() if by_default else None
+        self._divide()
+
+    def _divide(self) -> None:
+        """Create the history of the stretches of speech, unless nothing divides the source."""
+        speech = Speech() if self.speech == "silero" else self.speech
+        self._segments = speech.segments() if isinstance(speech, Speech) else None
+
+    def open(self) -> DetectorState | None:
+        """Return the state of the detector of speech; see ``History``."""
+        return None if self._segments is None else self._segments.open()
+
+    def onset(self, session: Session) -> Frames | None:
+        """Return the start of speech; see ``History``."""
+        return 0 if self._segments is None else self._segments.onset(session)
+
+    def boundary(self, session: Session) -> Frames | None:
+        """Return the end of a stretch of speech; see ``History``."""
+        return None if self._segments is None else self._segments.boundary(session)
+
+    def restart_cut(self, session: Session, hypothesis: Hypothesis) -> Cut | None:
+        """Drop all text if the model has lost the speech after it; see ``History``."""
+        if not isinstance(self.restart, Restart):
+            return None
+        speech_after = None
+        if self._segments is not None:
+            speech_after = partial(self._segments.speech_after, session)
+        return self.restart.cut(session, hypothesis, speech_after)
 
     @abstractmethod
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
@@ -91,18 +139,15 @@ class AttendedHistory(History, ABC):
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Select text and audio, then apply the cap on audio; see ``History``."""
-        cut = Cut() if hypothesis is None else self._cut(session, hypothesis)
+        if self._segments is not None and not session.history_state.in_segment:
+            return self._segments.trim(session, hypothesis)
+        cut = Cut() if hypothesis is None else self._select(session, hypothesis)
         surplus = frames_beyond(self.max_seconds, session)
         return Cut(tokens=cut.tokens, frames=max(cut.frames, surplus))
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the cap on audio plus one chunk; see ``History``."""
         return longest_within(self.max_seconds, outline)
-
-    def _cut(self, session: Session, hypothesis: Hypothesis) -> Cut:
-        """Restart the stream if its model has ended its text; otherwise select text and audio."""
-        cut = None if self.restart is None else self.restart.cut(session, hypothesis)
-        return self._select(session, hypothesis) if cut is None else cut
 
     def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
         """Apply the selection of text, the selection of audio and the minimum of audio."""

@@ -67,6 +67,27 @@ class History:
         """
         return Cut()
 
+    def guard(self, *, by_default: bool) -> None:
+        """Decide the options that were left to the backbone (``auto``), before a stream opens.
+
+        Args:
+            by_default: Whether the backbone needs guards; see ``Backbone.guarded``.
+        """
+        return
+
+    def restart_cut(self, session: Session, hypothesis: Hypothesis) -> Cut | None:
+        """Decide whether the model has lost the speech after its text.
+
+        Args:
+            session: The stream; ``prefix_ids`` contains the newly written tokens.
+            hypothesis: The last translation, from which these tokens were written.
+
+        Returns:
+            All of the text and the audio that it translates, which is dropped; the policy then
+            decides again in the same step. None: the stream goes on.
+        """
+        return None
+
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the length of the longest audio that the policy may receive at once.
 

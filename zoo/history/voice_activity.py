@@ -9,14 +9,16 @@ so most segments end at 30 s; configurations of the same group have 0.1 s.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isinf
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, check_numbers
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
+from zoo.history.restart import Auto, Restart
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -30,6 +32,7 @@ from zoo.types import (
 )
 
 WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
+VOICED = 0.5  # probability of speech above which Silero VAD calls a window speech
 
 # Maps (512,) samples to a probability of speech; keeps a state over consecutive windows.
 SpeechDetector = Callable[[Tensor], float]
@@ -76,6 +79,9 @@ class VoiceActivity(History):
         pad_seconds: Silence to keep before a segment; earlier silence is dropped untranslated.
         threshold: A window below this probability of speech is unvoiced.
         detector: Creates the detector of a stream.
+        restart: When all text is dropped because the model ends or repeats its text while someone
+            speaks; needs an alignment. null (the papers): never. auto: as ``Restart`` if the
+            backbone needs it (Whisper), otherwise never.
 
     Raises:
         ZooError: Unless 0 < min_seconds <= max_seconds, 0 < pause_seconds and 0 <= pad_seconds.
@@ -93,6 +99,7 @@ class VoiceActivity(History):
         pad_seconds: Seconds = 0.1,
         threshold: float = 0.1,
         detector: Callable[[], SpeechDetector] = silero,
+        restart: Restart | Auto | None = "auto",
     ) -> None:
         longest = inf if max_seconds is None else max_seconds
         if not 0 < min_seconds <= longest:
@@ -108,6 +115,27 @@ class VoiceActivity(History):
         self.pad_samples = round(pad_seconds * SAMPLE_RATE)
         self.threshold = threshold
         self.detector = detector
+        if isinstance(restart, str):
+            check_choice("restart of VoiceActivity", restart, get_args(Auto))
+        self.restart = restart
+        self._set_needs()
+
+    def guard(self, *, by_default: bool) -> None:
+        """Turn ``auto`` into ``Restart``, or into none; see ``History``."""
+        if self.restart == "auto":
+            self.restart = Restart() if by_default else None
+        self._set_needs()
+
+    def _set_needs(self) -> None:
+        """Need an alignment for a restart; ``bind`` reads the needs of the instance."""
+        if isinstance(self.restart, Restart):
+            self.needs = VoiceActivity.needs | {Capability.ALIGNMENT}  # type: ignore[misc]
+
+    def restart_cut(self, session: Session, hypothesis: Hypothesis) -> Cut | None:
+        """Drop all text if the model has lost the speech after it; see ``History``."""
+        if not isinstance(self.restart, Restart):
+            return None
+        return self.restart.cut(session, hypothesis, partial(self.speech_after, session))
 
     def open(self) -> DetectorState:
         """Return the state of a new stream with its own detector."""
@@ -155,6 +183,20 @@ class VoiceActivity(History):
         if isinf(self.max_samples):
             return outline.duration
         return -(-int(self.max_samples) // outline.frame) * outline.frame
+
+    def speech_after(self, session: Session, begin: Samples) -> Seconds:
+        """Return the duration of visible speech after a kept sample.
+
+        Args:
+            session: The stream.
+            begin: Kept sample.
+        """
+        state: DetectorState = session.history_state
+        self._score(session, state)
+        first = session.audio_start + begin
+        last = session.audio_start + session.visible_audio().numel()
+        voiced = [end for end, speech in state.windows if speech >= VOICED and first < end <= last]
+        return len(voiced) * WINDOW / SAMPLE_RATE
 
     def _score(self, session: Session, state: DetectorState) -> None:
         """Score the new complete windows and drop those whose audio has been dropped."""

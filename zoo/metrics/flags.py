@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
@@ -17,6 +18,8 @@ LOOP_TIMES = 6  # minimum number of repetitions in a row; no text of the corpora
 LOOP_UNITS = 12  # minimum number of units that the repetitions cover
 TOLERANCE: Seconds = 1e-6  # rounding error of elapsed times
 
+MISSING_UNITS = 5  # number of units from which on a sentence without translation is reported
+
 # Seconds of speech per character of text: shortest and longest plausible value.
 SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {
     "word": (0.02, 0.25),
@@ -30,18 +33,51 @@ MAX_ASR_WER = 10.0
 # AL and LAAL end at the first unit after the end of the source, so compute can remove late units
 # from their mean and make the computation-aware value smaller by up to this much.
 END_EFFECT: Seconds = 0.1
-# Compute time can lower these scores as well as raise them.
-NOT_MONOTONIC = ("DiscontinuitySum", "DiscontinuityAve", "DiscontinuityNum", "SpeechOverlap")
+# Compute time can lower these scores as well as raise them. YAAL leaves out units after the end of
+# the recording, and these are the latest ones.
+NOT_MONOTONIC = (
+    "YAAL",
+    "LongYAAL",
+    "DiscontinuitySum",
+    "DiscontinuityAve",
+    "DiscontinuityNum",
+    "SpeechOverlap",
+)
+
+
+class TranslatedSegment(Protocol):
+    """A reference segment and its translation, such as ``longform.TimedSegment``."""
+
+    @property
+    def talk(self) -> str:
+        """Name of the talk."""
+
+    @property
+    def offset(self) -> Seconds:
+        """Start of the segment in seconds from the start of the talk."""
+
+    @property
+    def reference(self) -> str:
+        """Reference translation."""
+
+    @property
+    def hypothesis(self) -> str:
+        """Text that was assigned to the segment."""
 
 
 def flags(
-    instances: Sequence[Instance], scores: Mapping[str, Score], *, with_speech: bool = False
+    instances: Sequence[Instance],
+    scores: Mapping[str, Score],
+    *,
+    segments: Sequence[TranslatedSegment] = (),
+    with_speech: bool = False,
 ) -> list[str]:
     """Check a row of results.
 
     Args:
         instances: Streams of the row.
         scores: Scores of the row by name.
+        segments: Reference segments of long talks, in order, talk after talk.
         with_speech: Whether the system must also emit target speech.
 
     Returns:
@@ -50,6 +86,7 @@ def flags(
     findings = [
         _flag_empty(instances),
         _flag_length(instances),
+        _flag_missing(segments, instances[0].unit if instances else "word"),
         _flag_late(instances),
         _flag_loops(instances),
         _flag_times(instances),
@@ -77,6 +114,35 @@ def _flag_length(instances: Sequence[Instance]) -> str:
     if SHORT_SHARE * expected <= num_units <= LONG_SHARE * expected:
         return ""
     return f"writes {num_units} units where the references have {expected}"
+
+
+def _flag_missing(segments: Sequence[TranslatedSegment], unit: UnitKind) -> str:
+    """Flag sentences without a translation.
+
+    A re-segmentation may assign a translation to the sentence before or after. So a sentence is
+    missing if it has next to no units, and its neighbours have not the units that it lacks.
+    """
+    missing = []
+    for index, segment in enumerate(segments):
+        expected, num_units = _lengths(segment, unit)
+        if expected < MISSING_UNITS or num_units >= SHORT_SHARE * expected:
+            continue
+        near = [one for one in segments[max(index - 1, 0) : index + 2] if one.talk == segment.talk]
+        lengths = [_lengths(one, unit) for one in near]
+        if sum(wanted - written for wanted, written in lengths) >= expected / 2:
+            missing.append(segment)
+    if not missing:
+        return ""
+    first = missing[0]
+    return (
+        f"writes no translation for {len(missing)} of {len(segments)} segments "
+        f"({first.talk} at {first.offset:.1f} s)"
+    )
+
+
+def _lengths(segment: TranslatedSegment, unit: UnitKind) -> tuple[int, int]:
+    """Return the number of units of the reference and of the translation of a segment."""
+    return plain_length(segment.reference, unit), plain_length(segment.hypothesis, unit)
 
 
 def _flag_late(instances: Sequence[Instance]) -> str:

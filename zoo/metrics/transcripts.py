@@ -6,6 +6,7 @@ transcripts (Table 4, there of prefixes of sentences).
 """
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 from zoo.languages import Language
 from zoo.metrics.asr import Normaliser
@@ -15,6 +16,8 @@ from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
 from zoo.streaming.segments import source_segments
 from zoo.types import Instance
+
+RUN = 3  # words; shorter runs of words without counterpart are errors of any recogniser
 
 
 def score_segments(
@@ -57,6 +60,67 @@ def score_segments(
             "TranscriptWER", errors, unit=source_language.unit, normalizer=normaliser.name
         )
     return scores
+
+
+def score_written(
+    instances: Sequence[Instance], references: Sequence[str], *, language: Language
+) -> dict[str, Score]:
+    """Score written transcripts: translations into the language of the source.
+
+    Texts are normalised and compared as whole talks. A run of fewer than ``RUN`` words is counted
+    as an error of recognition by WER alone.
+
+    Args:
+        instances: streams.
+        references: transcript of each stream.
+        language: language of the texts.
+
+    Returns:
+        WER in percent, and the numbers of words that are lost (in the reference only), invented (in
+        the output only), and doubled (in the output only, and equal to the words next to them); by
+        name.
+    """
+    normaliser = Normaliser.of(language)
+    errors = ErrorRate()
+    counts = dict.fromkeys(("LostWords", "InventedWords", "DoubledWords"), 0)
+    for instance, reference in zip(instances, references, strict=True):
+        wanted = normaliser.words(reference, language)
+        written = normaliser.words(language.join(instance.units), language)
+        errors.update(written, wanted)
+        for name, count in unmatched_words(written, wanted).items():
+            counts[name] += count
+    facts = {"unit": language.unit, "normalizer": normaliser.name}
+    return {
+        "WER": _score("WER", errors, **facts),
+        **{
+            name: Score(name, float(count), signature(name, run=str(RUN), **facts))
+            for name, count in counts.items()
+        },
+    }
+
+
+def unmatched_words(written: Sequence[str], wanted: Sequence[str]) -> dict[str, int]:
+    """Count the words that are lost, invented and doubled, in runs of at least ``RUN`` words.
+
+    Args:
+        written: words of the output.
+        wanted: words of the reference.
+    """
+    counts = dict.fromkeys(("LostWords", "InventedWords", "DoubledWords"), 0)
+    for edit in SequenceMatcher(None, wanted, written, autojunk=False).get_opcodes():
+        kind, wanted_begin, wanted_end, begin, end = edit
+        surplus = (end - begin) - (wanted_end - wanted_begin)
+        if kind == "equal" or abs(surplus) < RUN:
+            continue
+        run = list(written[begin:end])
+        neighbours = written[max(begin - len(run), 0) : begin], written[end : end + len(run)]
+        if surplus < 0:
+            counts["LostWords"] -= surplus
+        elif run in map(list, neighbours):
+            counts["DoubledWords"] += surplus
+        else:
+            counts["InventedWords"] += surplus
+    return counts
 
 
 def _score(name: str, metric: WeightedMean, **facts: str) -> Score:

@@ -8,9 +8,11 @@ from typing import Literal
 from zoo.results.row import Row
 from zoo.results.settings import Axis, Better
 
-# Tables: of whole talks, of streams of one sentence each, of talks without references; "speech"
-# has the columns that a table of the first two kinds adds for target speech.
-TableKind = Literal["talks", "sentences", "speech", "unreferenced"]
+# Tables: of whole talks, of streams of one sentence each, of talks without references; "speech" and
+# "transcript" have the columns that a table of the first two kinds adds for target speech and for
+# transcripts, whose target language is the source language.
+TableKind = Literal["talks", "sentences", "speech", "transcript", "unreferenced"]
+ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
 MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
@@ -82,6 +84,10 @@ SCORES = (
     _quality("ASR_chrF", of="speech"),
     Entry("ASR_DocBLEU", "ASR\nDocBLEU", 1, columns={"speech": 1}, of="speech", better="higher"),
     Entry("ASR_WER", "ASR\nWER", digits=1, columns={"speech": 4}, of="speech", better="lower"),
+    Entry("WER", digits=1, columns={"transcript": 0}, better="lower"),
+    Entry("LostWords", "Lost\nwords", 0, columns={"transcript": 1}, better="lower"),
+    Entry("InventedWords", "Invented\nwords", 0, columns={"transcript": 1}, better="lower"),
+    Entry("DoubledWords", "Doubled\nwords", 0, columns={"transcript": 1}, better="lower"),
     Entry("DocBLEU", better="higher"),
     Entry("DocLowercaseBLEU", better="higher"),
     _latency("StreamLAAL", "Stream\nLAAL", columns={"talks": 0}, mean_of="StreamLAAL"),
@@ -170,9 +176,10 @@ def table_kind(row: Row) -> TableKind:
 def columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of a table of these rows, with extra metrics of the configuration.
 
-    Talks without references have columns of their own. A speech column is left out if no row has
-    its score. If every stream is a single sentence, latency is that of SimulEval, per sentence, and
-    with the counting rules of a tool that prints milliseconds it is shown as that tool does.
+    Talks without references have columns of their own. A column of speech or transcripts is left
+    out if no row has its score. If every stream is a single sentence, latency is that of SimulEval,
+    per sentence, and with the counting rules of a tool that prints milliseconds it is shown as that
+    tool does.
     """
     kinds = {table_kind(row) for row in rows}
     comet = [find_entry(name).column() for name in comet_scores(rows)]
@@ -180,27 +187,21 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         return [*_columns("unreferenced"), *comet]
 
     kind: TableKind = "sentences" if kinds == {"sentences"} else "talks"
-    spoken = {
-        name
-        for row in rows
-        if has_speech_scores(row)
-        for name, value in row.scores.items()
-        if value is not None
-    }
-    shown = _columns(kind, spoken)
+    scored = {name for row in rows for name, value in row.scores.items() if value is not None}
+    shown = _columns(kind, scored)
     if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):
         shown = [_in_milliseconds(column) for column in shown]
     return [*shown, *comet, *(entry.column() for entry in outside_entries(rows))]
 
 
-def _columns(kind: TableKind, spoken: Collection[str] = ()) -> list[Column]:
-    """Return the columns of a kind of table, and those of the scores of speech that rows have."""
+def _columns(kind: TableKind, scored: Collection[str] = ()) -> list[Column]:
+    """Return the columns of a kind of table, and those of speech and transcripts that rows have."""
     shown: list[Column] = []
     for entry in SCORES:
         if kind in entry.columns:
             shown.append(entry.column(kind))
-        elif "speech" in entry.columns and entry.name in spoken:
-            shown.append(entry.column("speech"))
+        elif entry.name in scored:
+            shown += [entry.column(added) for added in ADDED_COLUMNS if added in entry.columns]
     return shown
 
 

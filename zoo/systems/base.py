@@ -97,6 +97,7 @@ class StreamingSystem(TranslatingSystem):
             knob=knob,
         )
         check_choice("system.step_order", step_order, get_args(StepOrder))
+        history.guard(by_default=backbone.guarded)
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         backbone.check_languages(self.source_language, self.target_language)
         if synthesizer:
@@ -351,7 +352,7 @@ class StreamingSystem(TranslatingSystem):
     def _decide_and_write(
         self, session: Session, actions: list[Action]
     ) -> Generator[StreamRequest, Any, Hypothesis | None]:
-        """Run the policy and write until a decision does not repeat.
+        """Run the policy and write until a decision does not repeat and no restart follows.
 
         Args:
             session: The stream.
@@ -365,8 +366,15 @@ class StreamingSystem(TranslatingSystem):
             actions.append((yield from self._write(session, hypothesis, decision.write)))
             if decision.cut:
                 self._forget(session, decision.cut, "truncation", reason=decision.reason)
-            if not decision.repeat:
-                return None if decision.cut else hypothesis
+            if decision.repeat:
+                continue
+            if hypothesis is None or decision.cut:
+                return None
+            restart = self.history.restart_cut(session, hypothesis)
+            if restart is None:
+                return hypothesis
+            self._forget(session, restart, "restart", reason=type(self.history).__name__)
+            session.policy_state = self.policy.open()
 
     def _decide(
         self, session: Session

@@ -40,8 +40,8 @@ def opened(backbone: SeamlessM4T, source: str, target: str) -> Session:
     return new_session(backbone, audio, source=source, target=target)
 
 
-def test_every_language_of_the_zoo_has_a_code() -> None:
-    assert CODES.keys() == LANGUAGES.keys()
+def test_every_code_belongs_to_a_language_of_the_zoo() -> None:
+    assert CODES.keys() <= LANGUAGES.keys()
     assert len(set(CODES.values())) == len(CODES)
 
 

@@ -113,6 +113,7 @@ class Answer:
         finished: Whether the model generated an end id.
         generated: ``Continuation.generated`` of the answer. It covers either all tokens or all
             tokens but the last.
+        looped: The answer ended because its text looped; all copies but the first were removed.
 
     An answer that stopped early is not finished; see ``StopMarks``.
     """
@@ -120,6 +121,7 @@ class Answer:
     tokens: list[int]
     finished: bool
     generated: Tensor
+    looped: bool = False
 
 
 def staying(finished: Sequence[bool]) -> list[int] | None:

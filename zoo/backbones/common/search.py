@@ -19,6 +19,7 @@ from zoo.backbones.common.continuation import (
     StopMarks,
 )
 from zoo.backbones.common.greedy_search import GreedyText, accept_drafts, greedy_search
+from zoo.backbones.common.loops import loop_stop, without_loop
 from zoo.backbones.common.rules import RepetitionControls, SearchRules
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.stages import stage
@@ -42,6 +43,9 @@ class SearchConfig:
             text must not be repeated.
         suppress: Texts that must not be generated. Tokens that contain one of the texts are
             excluded.
+        loop_copies: An answer ends as soon as its text, the kept text included, ends with this many
+            equal n-grams in a row, of at least 8 tokens altogether, and all but the first of them
+            are removed (ours). 0 disables the control.
     """
 
     beams: int = 1
@@ -50,12 +54,15 @@ class SearchConfig:
     repetition_penalty: float = 1.0
     repetition: Literal["text", "prompt"] = "text"
     suppress: Sequence[str] = ()
+    loop_copies: int = 0
 
     def __post_init__(self) -> None:
         """Raises ZooError for a value out of range and for options that prevent an end."""
         check_numbers("The search", least=1, beams=self.beams)
         check_numbers("The search", above=0, repetition_penalty=self.repetition_penalty)
         check_numbers("The search", least=0, no_repeat_ngram=self.no_repeat_ngram)
+        if self.loop_copies != 0:
+            check_numbers("The search", least=2, loop_copies=self.loop_copies)
         if self.repetition == "prompt" and self.no_repeat_ngram == 1:
             raise ZooError(
                 "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end "
@@ -96,7 +103,7 @@ def search(
         never_first: For each stream, ids that are never generated first. If all end ids are
             among these ids, no answer is empty.
         stops: For each stream, an additional stop condition or None. Only greedy search applies
-            stop conditions; beam search ignores them.
+            stop conditions; beam search ignores them, and removes a loop from its answer.
         stop_marks: Marks tokens at which an answer may end. Greedy search ends it at the first
             marked token, beam search as soon as all beams have that token in common.
         drafts: Greedy search begins after the longest prefix of each draft that it would have
@@ -134,12 +141,26 @@ def search(
         never=never,
         never_first=first,
     )
+    copies = config.loop_copies
     if config.beams > 1:
         beam_config = BeamConfig(config.beams, config.length_penalty, ends)
-        return beam_search(continuation, rules, beam_config, limits, stop_marks)
-    stops = stops or [None] * len(contexts)
-    texts = [
-        GreedyText(tokens, limit, stop)
-        for tokens, limit, stop in zip(begun, limits, stops, strict=True)
-    ]
-    return greedy_search(continuation, rules, texts, ends, stop_marks)
+        answers = beam_search(continuation, rules, beam_config, limits, stop_marks)
+    else:
+        conditions = _with_loops(stops or [None] * len(contexts), contexts, copies)
+        streams = zip(begun, limits, conditions, strict=True)
+        texts = [GreedyText(tokens, limit, stop) for tokens, limit, stop in streams]
+        answers = greedy_search(continuation, rules, texts, ends, stop_marks)
+    if not copies:
+        return answers
+    pairs = zip(answers, contexts, strict=True)
+    return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
+
+
+def _with_loops(
+    stops: Sequence[Stop | None], contexts: Sequence[SearchContext], copies: int
+) -> Sequence[Stop | None]:
+    """Return the stop conditions of answers that also end when they loop, unless copies is 0."""
+    if not copies:
+        return stops
+    pairs = zip(contexts, stops, strict=True)
+    return [loop_stop(context.earlier, copies, stop) for context, stop in pairs]

@@ -199,6 +199,6 @@ function setUpTimeline() {
     LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
   }
   if (data.streams.some(({ events }) => events.some(([, kind]) => kind !== "transcript"))) {
-    build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed.");
+    build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed, or a text restarted.");
   }
 }
