@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from zoo.disk.files import check_name_is_text
 from zoo.errors import ZooError
 
 # Samples as WAV with the rate and the channels of the source; ``files`` resamples and mixes them.
@@ -26,6 +27,7 @@ def readable(path: Path, folder: Path) -> Path:
     """
     import soundfile  # a slow import
 
+    check_name_is_text(path)
     if path.is_file() and path.stat().st_size == 0:
         raise ZooError(f"Audio file {path} is empty.")
     try:

@@ -13,6 +13,7 @@ import soxr
 import torch
 from torch import Tensor
 
+from zoo.disk.files import check_name_is_text
 from zoo.disk.tar_members import member_of
 from zoo.errors import FullDiskError, ZooError
 from zoo.types import SAMPLE_RATE, Samples, Seconds
@@ -35,6 +36,7 @@ _DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 @contextmanager
 def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
     """Open an audio file for reading. Raises ZooError if it is missing, damaged or empty."""
+    check_name_is_text(path)
     member = member_of(path)
     if member is None and not path.is_file():
         raise ZooError(f"Audio file {path} does not exist or is not a file. {ALLOWED}")

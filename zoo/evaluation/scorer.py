@@ -109,18 +109,17 @@ class Scorer:
             speech = self._speech.score(instances, texts_of_streams, target)
             scores, transcripts = scores | speech.scores, speech.transcripts
 
+        problems = flags(instances, scores, references=references, with_speech=with_speech)
         return Scored(
             scores=scores,
             transcripts=transcripts,
-            flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
+            flags=tuple(problems) if check_health else (),
             segments=segments_of(
                 talks, result.segments, language=target, rules=find_rules(self.settings.rules)
             ),
             talks=tuple(
                 TalkScores(
-                    talk.name,
-                    talk.duration,
-                    {name: score.value for name, score in found.items()},
+                    talk.name, talk.duration, {name: one.value for name, one in found.items()}
                 )
                 for talk, found in zip(talks, result.talks, strict=False)
             ),
