@@ -15,6 +15,17 @@ from zoo.errors import ZooError
 _TO_WAV = ("-map", "0:a:0", "-f", "wav", "-c:a", "pcm_s16le")
 
 
+def is_readable(path: Path) -> bool:
+    """Return whether libsndfile opens a file, whatever its suffix."""
+    import soundfile  # a slow import
+
+    try:
+        with soundfile.SoundFile(path):
+            return True
+    except (soundfile.LibsndfileError, OSError):
+        return False
+
+
 def readable(path: Path, folder: Path) -> Path:
     """Return a file that libsndfile reads: ``path`` itself or a copy that ffmpeg decodes.
 

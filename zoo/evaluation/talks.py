@@ -74,7 +74,8 @@ def check_talks(
             from zoo.audio import files as audio
 
             # raises ZooError for audio that cannot be read
-            audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            audio.warn_of_silence(samples, talk.file)
     if with_references:
         blank = first_blank([reference_segments(talk, target) for talk in talks])
         if blank is not None:
