@@ -18,6 +18,8 @@ from zoo.config.help import PAGES, help_of
 from zoo.config.keys import Key, as_override, comments_of, keys_of
 from zoo.config.mistakes import explained
 from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
+from zoo.results.files import row_folder
+from zoo.results.row import KnobValue
 from zoo.translate.command_line import to_overrides
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,11 +169,46 @@ def test_nothing_similar_is_suggested_for_what_resembles_nothing(typed: str) -> 
 
 
 @pytest.mark.parametrize(
+    "path",
+    [
+        *("a=b/x.log", "a#1/x.log", "中文/x.log", "Müller/x.log", "it's/x.log", "a&b/x.log"),
+        *('a"b/x.log', "a(1/x.log", 'a\\"b/x.log'),
+    ],
+)
+def test_a_path_can_be_typed_as_the_sentence_writes_it(path: str) -> None:
+    with pytest.raises(ZooError, match="with two pairs of quotes: ") as raised:
+        compose("evaluate", ["system=replay", f"system.log={path}"])
+    written = str(raised.value).rpartition("two pairs of quotes: ")[2].removesuffix(".")
+    [typed] = shlex.split(written)
+    assert compose("evaluate", ["system=replay", typed]).system.log == path
+
+
+def test_a_path_with_commas_can_be_typed_as_the_sentence_writes_it() -> None:
+    with pytest.raises(ZooError, match="several values") as raised:
+        compose("evaluate", ["system=replay", "system.log=a,b/x.log"])
+    [typed] = shlex.split(
+        str(raised.value).rpartition("two pairs of quotes: ")[2].removesuffix(".")
+    )
+    assert compose("evaluate", ["system=replay", typed]).system.log == "a,b/x.log"
+
+
+@pytest.mark.parametrize("system", ["local_agreement+backbone=chat_server", "Größe 中文", "a#b"])
+def test_folders_of_rows_need_no_quotes(system: str) -> None:
+    log = f"{row_folder(3, system, KnobValue('m', 0.5))}/instances.log"
+    cfg = compose("evaluate", ["system=replay", f"system.log={log}"])
+    assert cfg.system.log == log
+
+
+@pytest.mark.parametrize(
     ("typed", "sentence"),
     [
         ("seed=[1", "Cannot read 'seed=[1'; write key=value, with all brackets and quotes closed"),
         ("compare={a:[system=x]}", "Cannot read 'compare={a:[system=x]}'; write 'compare={NAME: ["),
         ("seed==3", "Cannot read 'seed==3'; write key=value, "),
+        (
+            "seed=a b=c",
+            "Cannot read 'seed=a b=c'; write key=value, and a value with spaces, signs or",
+        ),
         ("=3", "Cannot read '=3'; write key=value or group=choice."),
         ("system@x=a", "system has no place 'x' here; write system=CHOICE."),
         ("seed=${nope}", "${nope} refers to the key 'nope', which does not exist."),

@@ -90,7 +90,8 @@ def test_what_is_read_can_be_written_and_scored(
         except ZooError as error:
             sentence = str(error)
             assert "\n" not in sentence
-            assert "line " in sentence, (sentence, records)
+            # the unit of all times is a property of the log, not of a line
+            assert "line " in sentence or "milliseconds?" in sentence, (sentence, records)
             continue
         read += 1
         write_log(tmp_path / "written.log", streams)

@@ -1,5 +1,7 @@
 """Which files become talks, under which names, and which are refused."""
 
+import logging
+import os
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,24 @@ def test_files_of_one_name_are_numbered_and_a_file_is_taken_once(
 ) -> None:
     files = [write(tmp_path / name) for name in ("a/talk.wav", "b/talk.wav", "b/talk.flac")]
     assert names([*files, files[0]], copies) == ["talk", "talk-2", "talk-3"]
+
+
+def test_a_name_of_an_old_archive_is_refused(tmp_path: Path, copies: Path) -> None:
+    """A name in Latin-1, which no file of the output can have."""
+    path = write(tmp_path / "in" / "a.wav")
+    path.rename(os.fsdecode(bytes(path.parent) + b"/M\xfcnchen.wav"))
+    with pytest.raises(ZooError, match=r"M\\xfcnchen.wav' is not in UTF-8; rename the file"):
+        names([tmp_path / "in"], copies)
+
+
+def test_a_silent_file_is_named(
+    tmp_path: Path, copies: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "silent.wav"
+    soundfile.write(path, np.zeros(RATE), RATE)
+    with caplog.at_level(logging.WARNING):
+        assert names([path], copies) == ["silent"]
+    assert f"The audio of {path} is silent." in caplog.text
 
 
 def test_the_duration_is_that_of_the_samples(tmp_path: Path, copies: Path) -> None:

@@ -8,10 +8,22 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from zoo.disk.files import check_name_is_text
 from zoo.errors import ZooError
 
 # Samples as WAV with the rate and the channels of the source; ``files`` resamples and mixes them.
 _TO_WAV = ("-map", "0:a:0", "-f", "wav", "-c:a", "pcm_s16le")
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether libsndfile opens a file, whatever its suffix."""
+    import soundfile  # a slow import
+
+    try:
+        with soundfile.SoundFile(path):
+            return True
+    except (soundfile.LibsndfileError, OSError):
+        return False
 
 
 def readable(path: Path, folder: Path) -> Path:
@@ -26,6 +38,7 @@ def readable(path: Path, folder: Path) -> Path:
     """
     import soundfile  # a slow import
 
+    check_name_is_text(path)
     if path.is_file() and path.stat().st_size == 0:
         raise ZooError(f"Audio file {path} is empty.")
     try:

@@ -1,6 +1,7 @@
 """Mistakes in a configuration as one sentence, with the possible choices where they are known."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -21,6 +22,7 @@ _HINTS = (
     "Config search path",
     "Set the",
 )
+_BRACKETS = ("[", "{", "'", '"')  # beginnings of values that have a grammar of their own
 # Patterns of messages, and sentences that replace them.
 _SENTENCES = {
     r"^In 'experiment/([^']+)': Could not override '([^']+)'": (
@@ -35,7 +37,7 @@ _SENTENCES = {
     ),
     r"^Ambiguous value for argument '([^=]+)=(.*)'\s*1\.": (
         "{0}={1} has several values; add -m for a job each, or, if {0} takes a list, write "
-        "'{0}=[{1}]'."
+        "'{0}=[{1}]'; a single value with commas needs two pairs of quotes: '{0}=\"{1}\"'."
     ),
     r"Interpolation key '([^']+)' not found": (
         "${{{0}}} refers to the key {0!r}, which does not exist."
@@ -89,11 +91,16 @@ def explained(
 
 def unreadable(override: str, config_name: str, folders: Folders) -> str:
     """Return a sentence about an override that Hydra's grammar does not accept."""
-    key, equals, _ = override.partition("=")
+    key, equals, value = override.partition("=")
     if key == "compare":
         return (
             f"Cannot read {override!r}; write 'compare={{NAME: [\"key=value\"], ...}}', with "
             "quotes around it and around each override."
+        )
+    if equals and key and not value.startswith(_BRACKETS):
+        return (
+            f"Cannot read {override!r}; write key=value, and a value with spaces, signs or letters "
+            f"beyond a to z with two pairs of quotes: {quote_override(key, value)}."
         )
     if equals and key:
         return (
@@ -102,6 +109,12 @@ def unreadable(override: str, config_name: str, folders: Folders) -> str:
         )
     groups = [f"{group}={key}" for group in groups_with(config_name, key, folders)]
     return f"Cannot read {override!r}; write key=value or group=choice.{did_you_mean(groups)}"
+
+
+def quote_override(key: str, value: str) -> str:
+    """Return an override with any text as its value, as a shell takes it."""
+    escaped = re.sub(r'(\\*)"', r'\1\1\\"', value)
+    return shlex.quote(f'{key}="{escaped}"')
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

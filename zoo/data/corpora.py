@@ -14,6 +14,7 @@ from zoo.data import manifest
 from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_segments
 from zoo.formats.references import read_references
+from zoo.formats.segment_order import in_order
 from zoo.formats.text import read_lines
 from zoo.languages import language
 from zoo.talks import LazyTalks, Segment, Talk, Target
@@ -249,12 +250,14 @@ class Recorded:
         sources, references = (
             self._lines(path, count, unit) for path in (self.sources, self.references)
         )
-        return [
-            self._talk(
-                name, [self._segment(one, next(sources), next(references)) for one in segments]
-            )
-            for name, segments in streams
-        ]
+        talks: list[Talk] = []
+        for name, segments in streams:
+            where = f"{self.log}: talk {name!r}"
+            listed = [
+                (self._segment(one, next(sources), next(references)), where) for one in segments
+            ]
+            talks.append(self._talk(name, in_order(listed, where)))
+        return talks
 
     def _lines(self, path: str | None, count: int, unit: str) -> Iterator[str | None]:
         """Yield the lines of a text file, or None for ever without a file.

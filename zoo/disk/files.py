@@ -115,6 +115,19 @@ def check_links(folder: Path) -> None:
             raise ZooError(f"{path} is a link out of {folder}; replace it by a file.")
 
 
+def check_name_is_text(path: Path) -> None:
+    """Raise ZooError for a path that is not in UTF-8, such as a name of an old archive.
+
+    Logs and reports, which are in UTF-8, cannot name it.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise ZooError(
+            f"The path {os.fsencode(path)!r} is not in UTF-8; rename the file or folder."
+        ) from error
+
+
 def full_disk(error: BaseException | None, output_folder: Path) -> str:
     """Return a sentence if the cause of an error is a full disk; empty for any other error.
 

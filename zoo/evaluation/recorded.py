@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from zoo.errors import ZooError, shorten_list
@@ -88,6 +89,18 @@ def match_streams(
     return found, [
         _with_duration(talk, instance) for talk, instance in zip(talks, found, strict=True)
     ]
+
+
+def flag_missing(source: InstanceSource) -> tuple[str, ...]:
+    """Flag a log that lacks streams: its indices, which count from 0 or 1, have gaps."""
+    present = sorted(instance.index for instance in source.instances())
+    gaps: list[str] = []
+    for before, after in pairwise([min(1, *present) - 1, *present]):
+        if after == before + 2:
+            gaps.append(f"{before + 1}")
+        elif after > before + 2:
+            gaps.append(f"{before + 1} to {after - 1}")
+    return (f"the log lacks the streams of index {shorten_list(gaps, SHOWN)}",) if gaps else ()
 
 
 def _with_duration(talk: Talk, instance: Instance) -> Talk:

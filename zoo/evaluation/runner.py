@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.views import talks_to_stream
-from zoo.evaluation.recorded import InstanceSource, match_streams
+from zoo.evaluation.recorded import InstanceSource, flag_missing, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.score import ScoredRun
 from zoo.evaluation.scorer import Scorer
@@ -120,6 +120,7 @@ class Evaluator:
                 system, self.talks, all_streams=self.settings.talks is None
             )
             row = self._row(system.name, None, system.source_language, system.target_language)
+            row = replace(row, flags=flag_missing(system))
             return self._recorded(row, streams, talks, with_speech=has_speech(system))
 
         from zoo.evaluation.stream import stream_rows

@@ -74,7 +74,7 @@ class ScoredRun:
 
         Args:
             row: row without scores; its folder has a stream per talk. The settings of a row that
-                was streamed in this run have the number of ranks.
+                was streamed in this run have the number of ranks. Flags of a row are kept.
             talks: talks of the row.
             with_speech: whether the system has target speech.
 
@@ -104,7 +104,7 @@ class ScoredRun:
             row,
             scores={name: score.value for name, score in scored.scores.items()},
             signatures={name: score.signature for name, score in scored.scores.items()},
-            flags=scored.flags,
+            flags=(*row.flags, *scored.flags),
             talks=scored.talks,
             stages=stage_parts(instances),
             settings=row_settings(row, self.settings, instances, talks),

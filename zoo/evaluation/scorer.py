@@ -3,7 +3,7 @@
 Every row is scored here: streams of ``StreamingEvaluation``, recorded logs and oracles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,7 +114,13 @@ class Scorer:
 
         findings: Sequence[str] = ()
         if check_health:
-            findings = flags(instances, scores, segments=result.segments, with_speech=with_speech)
+            findings = flags(
+                instances,
+                scores,
+                references=references,
+                segments=result.segments,
+                with_speech=with_speech,
+            )
         return Scored(
             scores=scores,
             transcripts=transcripts,
@@ -122,12 +128,7 @@ class Scorer:
             segments=segments_of(
                 talks, result.segments, language=target, rules=find_rules(self.settings.rules)
             ),
-            talks=tuple(
-                TalkScores(
-                    talk.name, talk.duration, {name: one.value for name, one in found.items()}
-                )
-                for talk, found in zip(talks, result.talks, strict=False)
-            ),
+            talks=_talk_scores(talks, result.talks),
         )
 
     def _unreferenced(
@@ -215,6 +216,16 @@ class Scorer:
             with_speech=with_speech,
             extra=self.settings.metrics,
         )
+
+
+def _talk_scores(
+    talks: Sequence[Talk], scores: Sequence[Mapping[str, Score]]
+) -> tuple[TalkScores, ...]:
+    """Return the scores of each talk; none if talks were not scored one by one."""
+    return tuple(
+        TalkScores(talk.name, talk.duration, {name: one.value for name, one in of_talk.items()})
+        for talk, of_talk in zip(talks, scores, strict=False)
+    )
 
 
 def _transcript_scores(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.references import ReferenceSegment, first_blank
 from zoo.talks import Talk, of_one_name
 
 
@@ -74,17 +74,23 @@ def check_talks(
             from zoo.audio import files as audio
 
             # raises ZooError for audio that cannot be read
-            audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            audio.warn_of_silence(samples, talk.file)
+    if with_references:
+        blank = first_blank([reference_segments(talk, target) for talk in talks])
+        if blank is not None:
+            raise ZooError(
+                f"Talk {talks[blank].name!r} has no reference in {target.code!r}: all its segments "
+                "are empty."
+            )
 
 
 def _check_names(talks: Sequence[Talk]) -> None:
     """Raise ZooError if two talks have one name, under which logs and reports list them."""
     if found := of_one_name(talks):
         other, talk = found
-        raise ZooError(
-            f"Two talks have the name {talk.name!r}, in {other.audio} and {talk.audio}; rename one "
-            "of them."
-        )
+        files = "" if talk.audio is None else f", in {other.audio} and {talk.audio}"
+        raise ZooError(f"Two talks have the name {talk.name!r}{files}; rename one of them.")
 
 
 def _check_references(talk: Talk, target: Language) -> None:
@@ -93,10 +99,6 @@ def _check_references(talk: Talk, target: Language) -> None:
         languages = ", ".join(_reference_languages(talk)) or "no reference"
         raise ZooError(
             f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {languages}."
-        )
-    if not any(segment.text.strip() for segment in reference_segments(talk, target)):
-        raise ZooError(
-            f"Talk {talk.name!r} has no reference in {target.code!r}: all its segments are empty."
         )
 
 

@@ -1,6 +1,10 @@
-"""Checks of recorded streams, before anything is scored."""
+"""Checks of recorded streams, before anything is scored.
 
-from collections.abc import Iterator
+What can never be right is an error. What is strange but possible, such as a loop of hundreds of
+words in a short stream, is scored and flagged (``zoo.metrics.flags``).
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
@@ -11,9 +15,18 @@ from zoo.formats.text import Record
 from zoo.types import Convention, EventKind, Instance, Seconds
 
 LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
-FASTEST = 100.0  # most units per second of source; nobody speaks a tenth as fast
-# Most units per second of received source; a first chunk can have many units.
+# Most different units per second of source in a log; nobody speaks a tenth as fast. A network that
+# repeats itself writes more units, but not more different ones.
+FASTEST = 100.0
+# Most different units per second of received source in a stream, and most units in a log; a first
+# chunk can have many units.
 FASTEST_BURST = 1000.0
+# Ratio of two times of a stream, or of a log, above which one of them has another unit.
+OTHER_UNIT = 100.0
+# A tool may pad the last chunk, so that a delay is after the end of the source. No model has a
+# longer window than this.
+LONGEST_PADDING: Seconds = 30.0
+ROUNDING: Seconds = 1e-3  # rounding error of times of other tools
 LARGEST = 1e12  # largest accepted number of a field
 
 
@@ -34,19 +47,15 @@ def reading(path: Path, line: int, format: str) -> Iterator[None]:
         ) from error
 
 
-def check_stream(
-    instance: Instance, where: str, *, forward: bool, whole: bool = True, own: bool = False
-) -> None:
+def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool = True) -> None:
     """Check the times and texts of a recorded stream.
 
     Args:
         instance: The stream.
         where: File, line and talk, for the messages.
         forward: Whether delays must not decrease.
-        whole: Whether the stream is a whole recording. The units of a segment of a recording may
-            have been written long after the segment.
-        own: Whether the zoo has written the log, in its own units of time. A network may then
-            write any number of units.
+        whole: Whether the stream is a whole recording of another tool. The units of a segment of a
+            recording may have been written before or long after the segment.
 
     Raises:
         ZooError: A duration, delay or elapsed time is impossible, a value is no text, or the
@@ -55,25 +64,12 @@ def check_stream(
     length = instance.source_length
     if not 0 < length <= LONGEST:
         raise ZooError(f"{where} has a source of {length:g} s; it must be above 0 and finite.")
-    if not own and len(instance.units) > FASTEST * length:
-        raise ZooError(
-            f"{where} has {len(instance.units)} units in {length:g} s; are its times seconds "
-            "instead of milliseconds?"
-        )
     for name, times in (("delay", instance.delays), ("elapsed time", instance.elapsed)):
         wrong = next((time for time in times if not isfinite(time)), None)
         if wrong is not None:
             raise ZooError(f"{where} has a {name} of {wrong:g} s; it must be a finite number.")
-    latest = max(instance.delays, default=0.0)
-    if whole and latest > 0 and len(instance.units) > FASTEST_BURST * latest:
-        raise ZooError(
-            f"{where} has {len(instance.units)} units after {latest:g} s of its source; are its "
-            "delays seconds instead of milliseconds?"
-        )
-    if whole and latest > 2 * length:
-        raise ZooError(
-            f"{where} has a delay of {latest:g} s, long after the end of its source ({length:g} s)."
-        )
+    if whole:
+        _check_times(instance, where)
     check_chunks(instance, where)
     pairs = zip(instance.delays, instance.delays[1:], strict=False)
     back = next((later for earlier, later in pairs if later < earlier), None)
@@ -88,6 +84,73 @@ def check_stream(
         raise ZooError(f"{where} has {instance.batched!r} for 'batched', which is true or false.")
     for text in (instance.talk, instance.text, instance.reference, *instance.units):
         check_text(text, where)
+
+
+def _check_times(instance: Instance, where: str) -> None:
+    """Check that the times of a whole recording are possible.
+
+    Args:
+        instance: The stream.
+        where: File, line and talk, for the messages.
+
+    Raises:
+        ZooError: A time is negative, a delay is long after the end of the source, or delays or
+            elapsed times have another unit than the others.
+    """
+    index = f"(index {instance.index})"
+    for name, times in (("delay", instance.delays), ("elapsed time", instance.elapsed)):
+        least = min(times, default=0.0)
+        if least < -ROUNDING:
+            raise ZooError(f"{where} has a {name} of {least:g} s {index}; it must be at least 0.")
+    length, latest = instance.source_length, max(instance.delays, default=0.0)
+    different = len(set(instance.units))
+    if latest > 0 and different > FASTEST_BURST * latest and latest * OTHER_UNIT < length:
+        raise ZooError(
+            f"{where} has {different} different units after {latest:g} s of its {length:g} s "
+            f"{index}; are its delays seconds instead of milliseconds?"
+        )
+    if latest > min(2 * length, length + LONGEST_PADDING):
+        raise ZooError(
+            f"{where} has a delay of {latest:g} s, long after the end of its source ({length:g} s) "
+            f"{index}."
+        )
+    elapsed = max(instance.elapsed, default=latest)
+    if elapsed * OTHER_UNIT < latest:
+        raise ZooError(
+            f"{where} has elapsed times up to {elapsed:g} s beside delays up to {latest:g} s "
+            f"{index}; are they seconds instead of milliseconds?"
+        )
+
+
+def check_log(instances: Sequence[Instance], path: Path) -> None:
+    """Check the unit of the times of whole recordings.
+
+    All streams together are checked, because a network may write any number of units in one of
+    them.
+
+    Args:
+        instances: All streams of a log.
+        path: The log, for the message.
+
+    Raises:
+        ZooError: The streams are so fast that their times must have another unit.
+    """
+    length = sum(one.source_length for one in instances)
+    different = sum(len(set(one.units)) for one in instances)
+    if different > FASTEST * length:
+        raise ZooError(
+            f"{path} has {different} different units in {length:g} s of source; are its times "
+            "seconds instead of milliseconds?"
+        )
+    written = [one for one in instances if one.units]
+    units = sum(len(one.units) for one in written)
+    latest = sum(max(one.delays, default=0.0) for one in written)
+    length = sum(one.source_length for one in written)
+    if latest > 0 and units > FASTEST_BURST * latest and latest * OTHER_UNIT < length:
+        raise ZooError(
+            f"{path} has {units} units after {latest:g} s of {length:g} s of source; are its "
+            "delays seconds instead of milliseconds?"
+        )
 
 
 def check_chunks(instance: Instance, where: str) -> None:

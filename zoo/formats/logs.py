@@ -1,11 +1,13 @@
 """Reads the log of a translation run in any known format as instances, one per stream."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from zoo.errors import ZooError, check_choice
 from zoo.formats import omnisteval, simuleval, simulstream, streamuni
+from zoo.formats.checks import check_log
 from zoo.formats.text import Line, read_list, read_records
 from zoo.languages import Language
 from zoo.talks import Segment, Target
@@ -31,23 +33,37 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
         format: tool that wrote the log.
 
     Returns:
-        One instance per stream with times in seconds, ordered by index.
+        One instance per stream with times in seconds, ordered by index; in the order of the file if
+        logs whose indices start again were joined.
 
     Raises:
-        ZooError: unknown format, missing or damaged file, two streams of one index, or a stream
-            whose fields contradict each other (the message names its talk).
+        ZooError: unknown format, missing or damaged file, two streams of one index and one talk, a
+            stream whose fields contradict each other (the message names its talk), or times in
+            another unit.
     """
     check_choice("log format", format, READERS)
     records = read_list(path) if format == "streamuni" else read_records(path)
     instances = READERS[format](records, path, language)
 
-    seen: set[int] = set()
+    check_log([one for one in instances if not one.repaired], path)
+    return _in_order(instances, path)
+
+
+def _in_order(instances: Sequence[Instance], path: Path) -> list[Instance]:
+    """Return streams by index; joined logs of different talks are numbered as they are joined.
+
+    Raises ZooError for two streams of one index and one talk.
+    """
+    seen: set[tuple[int, str]] = set()
     for instance in instances:
-        if instance.index in seen:
+        stream = instance.index, instance.talk
+        if stream in seen:
             raise ZooError(
                 f"{path} has index {instance.index} twice: two runs were written to one log."
             )
-        seen.add(instance.index)
+        seen.add(stream)
+    if len({instance.index for instance in instances}) < len(instances):
+        return [replace(instance, index=index) for index, instance in enumerate(instances)]
     return sorted(instances, key=lambda instance: instance.index)
 
 

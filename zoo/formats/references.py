@@ -5,20 +5,25 @@ MuST-C, FBK's StreamLAAL, mWERSegmenter and OmniSTEval use this layout.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from zoo.disk.files import write_text
 from zoo.disk.parsing import Loader, check_depth
 from zoo.errors import ZooError
-from zoo.formats.text import read_lines, read_text, recording_name
+from zoo.formats.segment_order import in_order
+from zoo.formats.text import read_lines, read_text, recording_names
 from zoo.talks import Segment, Talk, Target
 from zoo.types import Seconds
+
+# The two halves of a character beyond U+FFFF, as JSON escapes it and as earlier versions wrote it,
+# after escaped backslashes.
+PAIR = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][\dA-Fa-f]{2}\\u[dD][c-fC-F][\dA-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +48,22 @@ class Span:
 def write_spans(path: Path, talks: Sequence[Talk]) -> None:
     """Write the YAML list of the reference segments of talks, as ``read_spans`` reads it."""
     lines = [
-        f"- {{wav: {json.dumps(f'{talk.name}.wav')}, offset: {segment.offset!r}, "
-        f"duration: {segment.duration!r}}}\n"
+        f"- {{wav: {wav}, offset: {segment.offset!r}, duration: {segment.duration!r}}}\n"
         for talk in talks
+        for wav in [_quote(f"{talk.name}.wav")]
         for segment in talk.segments
     ]
     write_text(path, "".join(lines))
 
 
+def _quote(name: str) -> str:
+    """Return a text as YAML; a pair of escapes for one character, as in JSON, is no YAML."""
+    return yaml.safe_dump(name, default_style='"', width=inf).strip()
+
+
 def read_references(
     segments: Path, texts: Path, *, target: str, sources: Path | None = None
-) -> dict[str, list[Segment]]:
+) -> dict[str, tuple[Segment, ...]]:
     """Segments of every recording with their reference translations.
 
     Args:
@@ -63,23 +73,22 @@ def read_references(
         sources: file with the source text of segment i on line i; None: source texts are empty.
 
     Returns:
-        Segments by recording name, in the order of the list.
+        Segments by recording name, recordings in the order of the list and segments in order of
+        time.
 
     Raises:
-        ZooError: a missing file, content of another shape, invalid times, a blank reference, or
-            unequal counts.
+        ZooError: a missing file, content of another shape, invalid times, a segment that lies in
+            another one, or unequal counts.
     """
-    talks: dict[str, list[Segment]] = {}
+    talks: dict[str, list[tuple[Segment, str]]] = {}
     spans = read_spans(segments)
     lines = read_texts(texts, spans, segments)
     source_lines = [""] * len(spans) if sources is None else read_texts(sources, spans, segments)
-    rows = zip(spans, lines, source_lines, strict=True)
-    for number, (span, text, source) in enumerate(rows, start=1):
-        if not text:
-            raise ZooError(f"{texts}, line {number}, is blank; each segment needs a reference.")
+    names = recording_names([span.wav for span in spans])
+    for name, span, text, source in zip(names, spans, lines, source_lines, strict=True):
         segment = Segment(span.offset, span.duration, source, targets={target: Target(text)})
-        talks.setdefault(recording_name(span.wav), []).append(segment)
-    return talks
+        talks.setdefault(name, []).append((segment, f"{segments}, line {span.line}"))
+    return {name: in_order(listed, segments) for name, listed in talks.items()}
 
 
 def read_texts(path: Path, spans: list[Span], segments: Path) -> list[str]:
@@ -111,54 +120,66 @@ def read_spans(path: Path) -> list[Span]:
 
     Raises ZooError for another shape and for times that are not valid.
     """
-    entries, lines = _entries(path)
-    if not isinstance(entries, list) or not entries:
+    entries = _entries(path)
+    if not entries:
         raise ZooError(f"{path} is not a list of segments with offset, duration and wav.")
-    for entry, line in zip(entries, lines, strict=True):
-        if not isinstance(entry, dict) or not {"offset", "duration", "wav"} <= set(entry):
+    for fields, line in entries:
+        if not all(fields.get(key) for key in ("offset", "duration", "wav")):
             raise ZooError(
                 f"{path} is not a list of segments with offset, duration and wav (line {line})."
             )
     return [
-        _span(path, number, entry, line)
-        for number, (entry, line) in enumerate(zip(entries, lines, strict=True), 1)
+        _span(path, number, fields, line) for number, (fields, line) in enumerate(entries, start=1)
     ]
 
 
-def _entries(path: Path) -> tuple[Any, list[int]]:
-    """Return the content of a YAML file, and the line of each item if it is a list."""
-    text = read_text(path)
+def _entries(path: Path) -> list[tuple[dict[str, str], int]]:
+    """Return the items of a YAML list, each with its line; none if it is no list.
+
+    Fields are texts as they are written: the recording 0012 is not the number 10.
+    """
+    text = PAIR.sub(_joined, read_text(path))
     try:
         check_depth(text)
-        loader = Loader(text)
-        node = loader.get_single_node()
-        lines = (
-            [item.start_mark.line + 1 for item in node.value]
-            if isinstance(node, yaml.SequenceNode)
-            else []
-        )
-        return None if node is None else loader.construct_document(node), lines
+        node = yaml.compose(text, Loader=Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}," if mark else ""
         problem = getattr(error, "problem", None) or "unreadable"
         raise ZooError(f"{path}{where} is not YAML ({problem}).") from error
+    items = node.value if isinstance(node, yaml.SequenceNode) else []
+    return [(_fields(item), item.start_mark.line + 1) for item in items]
 
 
-def _span(path: Path, number: int, entry: dict[str, Any], line: int) -> Span:
-    offset, duration = _seconds(entry["offset"]), _seconds(entry["duration"])
+def _joined(pair: re.Match[str]) -> str:
+    """Return one escape for the two halves of a character."""
+    character = json.loads(f'"{pair[2]}"')
+    return f"{pair[1]}\\U{ord(character):08X}"
+
+
+def _fields(node: yaml.Node) -> dict[str, str]:
+    """Return the fields of a mapping that have plain values."""
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {
+        key.value: value.value
+        for key, value in node.value
+        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
+    }
+
+
+def _span(path: Path, number: int, fields: dict[str, str], line: int) -> Span:
+    offset, duration = _seconds(fields["offset"]), _seconds(fields["duration"])
     if not (0 <= offset < inf and 0 < duration < inf):
         raise ZooError(
-            f"{path}, line {line}: segment {number} has offset {entry['offset']!r} and duration "
-            f"{entry['duration']!r}; they must be seconds, at least 0 and above 0."
+            f"{path}, line {line}: segment {number} has offset {fields['offset']:.60} and "
+            f"duration {fields['duration']:.60}; they must be seconds, at least 0 and above 0."
         )
-    return Span(str(entry["wav"]), offset, duration, str(entry.get("speaker_id", "")), line)
+    return Span(fields["wav"], offset, duration, fields.get("speaker_id", ""), line)
 
 
-def _seconds(value: object) -> Seconds:
-    """Return a number of seconds; NaN for a value that is none."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return nan
+def _seconds(value: str) -> Seconds:
+    """Return a number of seconds; NaN for a text that is none."""
     try:
         return float(value)
     except ValueError:

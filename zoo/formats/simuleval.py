@@ -14,7 +14,7 @@ from zoo.disk.files import write_text
 from zoo.errors import ZooError
 from zoo.formats.checks import check_stream, reading
 from zoo.formats.speech import read_speech, speech_record
-from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_name
+from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_names
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance, Seconds, StageTimes, StreamEvent
@@ -104,19 +104,27 @@ def instances(
             delays than of units.
     """
     streams: list[Instance] = []
-    for number, record in enumerate(records):
+    names = recording_names([_source(record) for record in records])
+    for number, (record, name) in enumerate(zip(records, names, strict=True)):
         with reading(path, record.line, format):
-            streams.append(_instance(record, number, path, language))
+            streams.append(_instance(record, number, name, path, language))
     return streams
 
 
-def _instance(record: Line, number: int, path: Path, language: Language) -> Instance:
-    """The stream of one line; ``number`` is its index if it has none.
+def _instance(record: Line, number: int, name: str, path: Path, language: Language) -> Instance:
+    """The stream of one line.
 
     Elapsed times that are missing, empty or all 0 count as not measured.
+
+    Args:
+        record: the line.
+        number: index of a stream without index.
+        name: name of the recording, or "" (text input).
+        path: the file, for messages and for speech files beside it.
+        language: target language.
     """
     index = int(record.get("index", number))
-    talk = _talk(record, index)
+    talk = str(record["talk"]) if "talk" in record else name or str(index)
     where = f"{path}, line {record.line}: talk {talk!r}"
     for key in REQUIRED:
         if key not in record:
@@ -172,16 +180,12 @@ def _stages(record: Line) -> StageTimes | None:
     return StageTimes(seconds, float(record["cpu"]) / MS)
 
 
-def _talk(record: Line, index: int) -> str:
-    """The key ``talk``, else the recording's name, else (text input) the index."""
-    if "talk" in record:
-        return str(record["talk"])
+def _source(record: Line) -> str:
+    """The path of the recording, or "" if there is none (text input)."""
     source = record.get("source")
     if isinstance(source, list) and source:
-        return recording_name(str(source[0]))
-    if isinstance(source, str) and source and " " not in source:
-        return recording_name(source)
-    return str(index)
+        return str(source[0])
+    return source if isinstance(source, str) and " " not in source else ""
 
 
 def _seconds(record: Line, key: str, where: str) -> list[Seconds]:

@@ -4,6 +4,7 @@ A chunk's line has the emitted and the deleted tokens. Times are seconds.
 """
 
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,14 @@ import yaml
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
 from zoo.formats.checks import LONGEST, check_stream, reading
+from zoo.formats.pieces import SPACE_MARK, ToBytes, find_form, is_special
 from zoo.formats.text import Line, Record, json_lines, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance
 
-SPACE_MARK = "\u2581"  # SentencePiece
+BREAKS = str.maketrans("\t\n\v\f\r", "     ")  # they end a word like a space
+LEAST_NUMBERS = 5  # a stream of at least so many tokens is no translation if all are numbers
 # The entries of a processor's configuration that simulstream's scorers read: the text is the tokens
 # joined, with spaces for the marks.
 SCORING = {"detokenizer_type": "simuleval", "latency_unit": "spm"}
@@ -76,11 +79,13 @@ class ClientState:
         number: number of units.
         last: text of the last unit, which the token may continue; empty without units.
         pending: white space at the end, which belongs to the text if more text follows.
+        rest: bytes at the end that are a part of a character.
     """
 
     number: int
     last: str
     pending: str
+    rest: bytes
 
 
 @dataclass(slots=True)
@@ -90,22 +95,26 @@ class ClientStream:
     Attributes:
         talk: name of its recording.
         language: target language.
-        marked: whether tokens are SentencePiece's.
+        form: how tokens become text; None: each is a word or a character.
         tokens: emitted and not deleted.
+        texts: text of each token.
         before: per token, the state before it.
         units: words (or characters) of ``tokens``.
-        pending: white space at the end of SentencePiece's tokens.
+        pending: white space at the end of the text of pieces.
+        rest: bytes at the end that are a part of a character.
         changed_at: per unit, index of the chunk that last changed it.
         chunks: times of the chunks.
     """
 
     talk: str
     language: Language
-    marked: bool
+    form: ToBytes | None
     tokens: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     before: list[ClientState] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
     pending: str = ""
+    rest: bytes = b""
     changed_at: list[int] = field(default_factory=list)
     chunks: list[ChunkTime] = field(default_factory=list)
 
@@ -114,9 +123,10 @@ class ClientStream:
         first = len(self.tokens) - number
         state = self.before[first]
         old = self.units[state.number - 1 : state.number] if state.number else []
-        del self.tokens[first:], self.before[first:], self.units[state.number :]
+        del self.tokens[first:], self.texts[first:], self.before[first:]
+        del self.units[state.number :]
         self.units[-1:] = [state.last] if self.units else []
-        self.pending = state.pending
+        self.pending, self.rest = state.pending, state.rest
         self._assign(state.number, old)
 
     def append(self, tokens: Sequence[str]) -> None:
@@ -124,20 +134,31 @@ class ClientStream:
         number, old = len(self.units), self.units[-1:]
         for token in tokens:
             last = self.units[-1] if self.units else ""
-            self.before.append(ClientState(len(self.units), last, self.pending))
-            self._split(token)
+            self.before.append(ClientState(len(self.units), last, self.pending, self.rest))
+            self.texts.append(self._text_of(token))
+            self._split(self.texts[-1])
             self.tokens.append(token)
         self._assign(number, old)
 
-    def _split(self, token: str) -> None:
-        """Continue the last unit by a token, and add further units."""
-        if self.marked:
-            text = self.pending + token.replace(SPACE_MARK, " ")
+    def _text_of(self, token: str) -> str:
+        """Return the text that a token adds; a character appears with the last of its bytes."""
+        if is_special(token):
+            return ""
+        if self.form is None:
+            return self.language.separator * any(self.texts) + token
+        decoder = getincrementaldecoder("utf-8")("replace")
+        text: str = decoder.decode(self.rest + self.form(token))
+        self.rest = decoder.getstate()[0]
+        return text.translate(BREAKS)
+
+    def _split(self, added: str) -> None:
+        """Continue the last unit by a text, and add further units."""
+        body = added
+        if self.form is not None:
+            text = self.pending + added
             body = text.rstrip()
             self.pending = text[len(body) :] if self.units or body else ""
             body = body if self.units else body.lstrip()
-        else:
-            body = self.language.separator * bool(self.tokens) + token
         if self.language.unit == "char":
             self.units += body
             return
@@ -162,9 +183,9 @@ class ClientStream:
     @property
     def text(self) -> str:
         """Text of all tokens."""
-        if self.marked:
-            return "".join(self.tokens).replace(SPACE_MARK, " ").strip()
-        return self.language.join(self.tokens)
+        if self.form is not None:
+            return "".join(self.texts).strip()
+        return self.language.join(token for token in self.tokens if not is_special(token))
 
 
 def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
@@ -202,19 +223,34 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
     if not talks:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
 
+    emitted: set[str] = set()
+    kept = [_check_tokens(talk, lines[1:], path, emitted) for talk, lines in talks.items()]
+    form = find_form(emitted, kept)
     streams: list[Instance] = []
     for index, (talk, lines) in enumerate(talks.items()):
-        instance = _instance(index, _stream(talk, lines[1:], path, language), language)
+        stream = ClientStream(talk, language, form)
+        for record in lines[1:]:
+            with reading(path, record.line, "simulstream"):
+                _advance(stream, record, path)
+        instance = _instance(index, stream, language)
         check_stream(instance, f"{path}, line {lines[-1].line}: talk {talk!r}", forward=False)
         streams.append(instance)
     return streams
 
 
-def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) -> ClientStream:
-    """Return the output of a client after its last chunk.
+def _check_tokens(talk: str, records: Sequence[Line], path: Path, emitted: set[str]) -> list[str]:
+    """Return the tokens of a client in the end.
 
-    Its tokens are SentencePiece's if any of them has the mark, otherwise words or characters.
+    Args:
+        talk: name of the recording.
+        records: lines of the client.
+        path: the file, for messages.
+        emitted: tokens of all clients, to which those of this one are added.
+
+    Raises:
+        ZooError: a field is no list of tokens.
     """
+    kept: list[str] = []
     for record in records:
         for key in ("generated_tokens", "deleted_tokens"):
             tokens = record.get(key) or []
@@ -223,14 +259,15 @@ def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) 
                     f"{path}, line {record.line}: talk {talk!r} has {key!r} that are not a list of "
                     "texts."
                 )
-    marked = any(
-        SPACE_MARK in one for record in records for one in record.get("generated_tokens") or []
-    )
-    stream = ClientStream(talk, language, marked)
-    for record in records:
-        with reading(path, record.line, "simulstream"):
-            _advance(stream, record, path)
-    return stream
+        del kept[len(kept) - len(record.get("deleted_tokens") or []) :]
+        kept += record.get("generated_tokens") or []
+        emitted.update(record.get("generated_tokens") or [])
+    if len(kept) >= LEAST_NUMBERS and all(token.isdecimal() for token in kept):
+        raise ZooError(
+            f"{path}: talk {talk!r} has only numbers as tokens; they must be texts, not "
+            "indices of a vocabulary."
+        )
+    return kept
 
 
 def _advance(stream: ClientStream, record: Line, path: Path) -> None:

@@ -1,8 +1,9 @@
 """Text files, JSON, recording names and milliseconds, as several formats have them."""
 
 import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,36 @@ def recording_name(path: str) -> str:
     """``a/2022.acl-long.110.wav`` -> ``2022.acl-long.110``: without folder and audio suffix."""
     base = Path(path).name
     return base.rpartition(".")[0] if base.lower().endswith(AUDIO_SUFFIXES) else base
+
+
+def recording_names(paths: Sequence[str]) -> list[str]:
+    """Names of recordings, which differ if the files differ.
+
+    Files of one name have the names of their folders before it, as far as these are needed:
+    ``a/x/1.wav`` and ``b/x/1.wav`` -> ``a-x-1`` and ``b-x-1``. A path without folder names the file
+    in any folder.
+    """
+    files = [Path(os.path.normpath(path)) if path else Path() for path in paths]
+    names = [recording_name(path) for path in paths]
+    of_name: dict[str, set[Path]] = {}
+    for name, file in zip(names, files, strict=True):
+        of_name.setdefault(name, set()).add(file)
+    longer: dict[Path, str] = {}
+    for others in of_name.values():
+        if len(others) > 1 and all(len(file.parts) > 1 for file in others):
+            longer |= _names_with_folders(others)
+    return [longer.get(file, name) for name, file in zip(names, files, strict=True)]
+
+
+def _names_with_folders(files: Collection[Path]) -> dict[Path, str]:
+    """Names of several files of one name."""
+    length = 2
+    while len({file.parts[-length:] for file in files}) < len(files):
+        length += 1
+    return {
+        file: recording_name("-".join(part.strip("/") for part in file.parts[-length:]).strip("-"))
+        for file in files
+    }
 
 
 def milliseconds(times: Iterable[Seconds]) -> list[float]:

@@ -11,7 +11,7 @@ import soxr
 import torch
 
 from zoo.errors import ZooError
-from zoo.formats.simulstream import SPACE_MARK
+from zoo.formats.pieces import SPACE_MARK
 from zoo.interop.foreign import ForeignStream, ForeignSystem
 from zoo.machine.devices import device_named
 from zoo.types import SAMPLE_RATE, Action, Samples, Seconds, SpeechChunk

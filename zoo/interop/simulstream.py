@@ -21,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 from simulstream.server.speech_processors import IncrementalOutput, SpeechProcessor
 
-from zoo.formats.simulstream import SPACE_MARK, marked_tokens
+from zoo.formats.pieces import SPACE_MARK
+from zoo.formats.simulstream import marked_tokens
 from zoo.interop.live import LiveStream, check_language, loaded_system
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Action

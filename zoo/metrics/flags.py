@@ -1,9 +1,12 @@
 """Flags: reasons why a row of results must not be trusted."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
+from unicodedata import is_normalized, normalize
 
+from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
 from zoo.types import Instance, Seconds, SpeechOutput, UnitKind
@@ -17,6 +20,13 @@ LOOP_SPAN = 30  # number of units of the longest repeated phrase that is detecte
 LOOP_TIMES = 6  # minimum number of repetitions in a row; no text of the corpora contains as many
 LOOP_UNITS = 12  # minimum number of units that the repetitions cover
 TOLERANCE: Seconds = 1e-6  # rounding error of elapsed times
+FAST = 30.0  # units per second of source; nobody speaks as fast
+CUT: Seconds = 0.5  # a stream that ends earlier before its last segment is cut; corpora round times
+# A tool may pad its last chunk, so that a delay is after the end of the source by up to this much,
+# and by up to this share of the source.
+PADDING: Seconds = 2.0
+PADDING_SHARE = 0.1
+FORM_SHARE = 1e-3  # least share of the reference units that only differ in their Unicode form
 
 MISSING_UNITS = 5  # number of units from which on a sentence without translation is reported
 
@@ -69,6 +79,7 @@ def flags(
     instances: Sequence[Instance],
     scores: Mapping[str, Score],
     *,
+    references: Sequence[Sequence[ReferenceSegment]] = (),
     segments: Sequence[TranslatedSegment] = (),
     with_speech: bool = False,
 ) -> list[str]:
@@ -77,6 +88,7 @@ def flags(
     Args:
         instances: Streams of the row.
         scores: Scores of the row by name.
+        references: Reference segments of each stream; empty without references.
         segments: Reference segments of long talks, in order, talk after talk.
         with_speech: Whether the system must also emit target speech.
 
@@ -88,8 +100,13 @@ def flags(
         _flag_length(instances),
         _flag_missing(segments, instances[0].unit if instances else "word"),
         _flag_late(instances),
+        _flag_fast(instances),
         _flag_loops(instances),
         _flag_times(instances),
+        _flag_after_end(instances),
+        _flag_cut(instances, references),
+        _flag_blank(references),
+        _flag_forms(instances, references),
         *(flag_speech(instances) if with_speech else []),
         _flag_recogniser(scores),
         *_flag_scores(scores),
@@ -156,6 +173,16 @@ def _flag_late(instances: Sequence[Instance]) -> str:
     if late <= LATE_SHARE * units:
         return ""
     return f"writes {100 * late / units:.0f} % of its {units} units at the end"
+
+
+def _flag_fast(instances: Sequence[Instance]) -> str:
+    for instance in instances:
+        if len(instance.units) > FAST * max(1.0, instance.source_length):
+            return (
+                f"writes {len(instance.units)} units for {instance.source_length:.2f} s of source "
+                f"({instance.talk})"
+            )
+    return ""
 
 
 def _flag_loops(instances: Sequence[Instance]) -> str:
@@ -266,6 +293,71 @@ def _flag_times(instances: Sequence[Instance]) -> str:
                 f"writes before it has received the source: elapsed below delay ({instance.talk})"
             )
     return ""
+
+
+def _flag_after_end(instances: Sequence[Instance]) -> str:
+    for instance in instances:
+        length, latest = instance.source_length, max(instance.delays, default=0.0)
+        if latest > length + min(PADDING, PADDING_SHARE * length):
+            return f"delays of {latest:.2f} s after the end of {length:.2f} s ({instance.talk})"
+    return ""
+
+
+def _flag_cut(
+    instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
+) -> str:
+    """Flag streams that did not receive the whole recording or all its segments."""
+    cut: list[str] = []
+    for place, instance in enumerate(instances):
+        received = instance.chunks[-1].arrival if instance.chunks else instance.source_length
+        segments = references[place] if references else ()
+        end = max([instance.source_length, *(one.offset + one.duration for one in segments)])
+        if received < end - CUT:
+            cut.append(f"{instance.talk}, after {received:.1f} of {end:.1f} s")
+    if not cut:
+        return ""
+    return f"stops before the end of {len(cut)} of {len(instances)} streams ({cut[0]})"
+
+
+def _flag_blank(references: Sequence[Sequence[ReferenceSegment]]) -> str:
+    """Flag sentences without reference; whole talks may have segments without translation."""
+    blank = sum(not any(one.text.strip() for one in segments) for segments in references)
+    if not blank:
+        return ""
+    return f"{blank} of {len(references)} streams have a blank reference"
+
+
+def _flag_forms(
+    instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
+) -> str:
+    """Flag units that equal those of the references only in the composed form of Unicode (NFC).
+
+    BLEU compares code points, so that an umlaut of one code point differs from one of two.
+    """
+    texts = [one.text for segments in references for one in segments]
+    output = [instance.text for instance in instances]
+    if not references or all(is_normalized("NFC", text) for text in (*texts, *output)):
+        return ""
+    unit = instances[0].unit
+
+    def shared(references: Sequence[str], output: Sequence[str]) -> int:
+        return (_count_units(references, unit) & _count_units(output, unit)).total()
+
+    composed = [[normalize("NFC", text) for text in group] for group in (texts, output)]
+    gained = shared(*composed) - shared(texts, output)
+    total = _count_units(texts, unit).total()
+    if gained <= FORM_SHARE * total:
+        return ""
+    return (
+        f"{gained} of {total} units of the references differ from the output only in their Unicode "
+        "form (NFD and NFC); normalise both to NFC"
+    )
+
+
+def _count_units(texts: Sequence[str], unit: UnitKind) -> Counter[str]:
+    """Return how often each word or character occurs."""
+    words = [word for text in texts for word in text.split()]
+    return Counter(words if unit == "word" else "".join(words))
 
 
 def _flag_scores(scores: Mapping[str, Score]) -> list[str]:

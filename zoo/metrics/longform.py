@@ -118,10 +118,7 @@ def score_talks(
 
     pieces_of_talks: list[list[TimedSegment]] = []
     for talk, reference in zip(talks, references, strict=True):
-        texts = [segment.text for segment in reference]
-        pieces = resegment(
-            talk.units, texts, language=language, resegmentation=resegmentation, rules=counting
-        )
+        pieces = _assign(talk, reference, language, resegmentation, counting)
         pieces_of_talks.append(
             list(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
         )
@@ -187,6 +184,27 @@ def resegment(
     ]
 
 
+def _assign(
+    talk: Instance,
+    reference: Sequence[ReferenceSegment],
+    language: Language,
+    resegmentation: Resegmentation,
+    rules: Rules,
+) -> list[list[int]]:
+    """Return the positions of the units of each segment; arguments as ``resegment``."""
+    if _is_finished(talk, reference):
+        return [list(range(len(talk.units)))]
+    texts = [segment.text for segment in reference]
+    return resegment(
+        talk.units, texts, language=language, resegmentation=resegmentation, rules=rules
+    )
+
+
+def _is_finished(talk: Instance, reference: Sequence[ReferenceSegment]) -> bool:
+    """Return whether another tool has assigned the units to this segment, which stays as it is."""
+    return talk.repaired and len(reference) == 1
+
+
 def _segments(
     talk: Instance,
     reference: Sequence[ReferenceSegment],
@@ -207,16 +225,16 @@ def _segments(
     end = talk.recording_end
     if end is None:
         end = max(segment.offset + segment.duration for segment in reference)
-    spaces = spacing(talk.units, talk.text, talk.unit)
+    has_no_spaces = rules.joined and talk.unit == "char"
+    spaces = spacing(talk.units, "" if has_no_spaces else talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
     streams = _stream_times(talk, reference, pieces, rules=rules, repaired=repaired)
 
+    relative = _unchanged if _is_finished(talk, reference) else relative_times
     for segment, piece, stream in zip(reference, pieces, streams, strict=True):
-        delays = relative_times(segment.offset, [talk.delays[unit] for unit in piece])
+        delays = relative(segment.offset, [talk.delays[unit] for unit in piece])
         elapsed = (
-            relative_times(segment.offset, [long_elapsed[unit] for unit in piece])
-            if long_elapsed
-            else ()
+            relative(segment.offset, [long_elapsed[unit] for unit in piece]) if long_elapsed else ()
         )
         yield TimedSegment(
             talk=talk.talk,
@@ -229,7 +247,7 @@ def _segments(
             stream_delays=stream[0],
             stream_elapsed=stream[1],
             stream_length=segment.duration * (MS if rules.milliseconds else 1.0),
-            recording_end=relative_times(segment.offset, [end])[0],
+            recording_end=relative(segment.offset, [end])[0],
         )
 
 
@@ -241,6 +259,11 @@ def relative_times(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, 
     """
     start = offset * MS
     return tuple((round(time * MS, 6) - start) / MS for time in times)
+
+
+def _unchanged(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, ...]:
+    """Return the times of a finished segment, which count from its start."""
+    return tuple(times)
 
 
 def _stream_times(
@@ -260,7 +283,8 @@ def _stream_times(
         rules: Counting rules, which determine the unit of the times.
         repaired: Whether elapsed times are corrected.
     """
-    relative = _relative_milliseconds if rules.milliseconds else relative_times
+    seconds = _unchanged if _is_finished(talk, reference) else relative_times
+    relative = _relative_milliseconds if rules.milliseconds else seconds
     least = 0.0 if rules.clamp else -inf
     corrected = _repaired_stream(talk, reference, pieces, rules) if repaired else {}
     for segment, piece in zip(reference, pieces, strict=True):

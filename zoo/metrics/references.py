@@ -71,7 +71,7 @@ class ReferenceSegment:
 def check_talks(
     instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> None:
-    """Check that every talk has a reference and occurs once.
+    """Check that talks have references and occur once; some sentences may have blank references.
 
     Raises:
         ZooError: A talk has no reference, occurs twice, has wrong numbers of times, or has quite
@@ -81,13 +81,13 @@ def check_talks(
         raise ZooError(
             f"There are {len(instances)} talks to score but references for {len(references)}."
         )
+    if (blank := first_blank(references)) is not None:
+        raise ZooError(f"Talk {instances[blank].talk!r} has no reference.")
     seen: set[str] = set()
     for instance, segments in zip(instances, references, strict=True):
         if instance.talk in seen:
             raise ZooError(f"Talk {instance.talk!r} occurs twice; do two runs share one log?")
         seen.add(instance.talk)
-        if not any(segment.text.strip() for segment in segments):
-            raise ZooError(f"Talk {instance.talk!r} has no reference.")
         check_units(instance)
         end = max(segment.offset + segment.duration for segment in segments)
         if not 1 / UNLIKE < instance.source_length / end < UNLIKE:
@@ -95,6 +95,21 @@ def check_talks(
                 f"Talk {instance.talk!r} lasts {instance.source_length:g} s, but its references "
                 f"end at {end:g} s; are its times seconds instead of milliseconds?"
             )
+
+
+def first_blank(references: Sequence[Sequence[HasText]]) -> int | None:
+    """Return the place of the first talk without the reference that it needs; None: all have one.
+
+    A segment of a whole talk may have a blank reference, and so may a stream of one sentence if
+    others have text.
+
+    Args:
+        references: Reference segments of each talk.
+    """
+    filled = [any(one.text.strip() for one in segments) for segments in references]
+    needed = (not any(filled) or len(segments) != 1 for segments in references)
+    wanting = [need and not has for need, has in zip(needed, filled, strict=True)]
+    return wanting.index(True) if True in wanting else None
 
 
 def check_units(instance: Instance) -> None:

@@ -81,8 +81,8 @@ def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: 
     """Return the number of tokens assigned to each sentence."""
     if not sentences:
         raise ZooError("Re-segmentation needs at least one reference segment.")
-    if not tokens:
-        return [0] * len(sentences)
+    if not tokens or not any(sentences):  # mweralign crashes without any word
+        return [len(tokens), *[0] * (len(sentences) - 1)]
 
     numbers: dict[str, str] = {}
 

@@ -24,6 +24,8 @@ class Rules:
             split at a no-break space.)
         spaces: A space between characters counts as a unit.
         bare: In whole talks, spaces are removed from references in characters before scoring.
+        joined: The characters of a re-segmented hypothesis are joined without the spaces of its
+            text. (FBK's StreamLAAL separates characters by spaces and then removes all spaces.)
     """
 
     name: str
@@ -35,6 +37,7 @@ class Rules:
     ascii_space: bool = False
     spaces: bool = False
     bare: bool = False
+    joined: bool = False
 
     def reference(self, text: str, unit: UnitKind) -> str:
         """Return the reference as it is scored."""
@@ -66,9 +69,16 @@ RULES: dict[str, Rules] = {
     for rules in (
         Rules("zoo", plain_length),
         # also FBK's StreamLAAL v2.0, of 2025
-        Rules("simuleval", simuleval_length, milliseconds=True, ascii_space=True),
+        Rules("simuleval", simuleval_length, milliseconds=True, ascii_space=True, joined=True),
         # FBK's StreamLAAL v1.0.0, of 2024
-        Rules("fbk_v1", simuleval_length, clamp=False, milliseconds=True, ascii_space=True),
+        Rules(
+            "fbk_v1",
+            simuleval_length,
+            clamp=False,
+            milliseconds=True,
+            ascii_space=True,
+            joined=True,
+        ),
         Rules("omnisteval", simuleval_length, bare=True),
         Rules(
             "simulstream",

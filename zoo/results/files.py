@@ -59,7 +59,7 @@ def report_streams(
 
 
 def row_folder(place: int, system: str, knob: KnobValue | None) -> Path:
-    """Return the folder of a row in the run folder.
+    """Return the folder of a row in the run folder, which the command line takes without quotes.
 
     Args:
         place: position of the row in the results.
@@ -67,5 +67,5 @@ def row_folder(place: int, system: str, knob: KnobValue | None) -> Path:
         knob: latency setting, or None.
     """
     setting = "" if knob is None else f"-{knob.name}{knob.value:g}"
-    name = re.sub(r"[^\w.=+-]+", "-", f"{system}{setting}")
+    name = re.sub(r"[^\w.+-]+", "-", f"{system}{setting}", flags=re.ASCII)
     return Path("instances") / f"{place:02d}-{name}"

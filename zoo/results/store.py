@@ -133,7 +133,7 @@ class StreamStore:
         if type(instance.index) is not int:
             raise ValueError(f"index {instance.index!r}")
         # what a network writes may be as strange as it likes, but not of another type
-        check_stream(instance, f"stream {instance.index}", forward=False, whole=False, own=True)
+        check_stream(instance, f"stream {instance.index}", forward=False, whole=False)
         return instance
 
     def _waves(self, index: int, lengths: Sequence[int], *, samples: bool) -> list[Any]:

@@ -128,5 +128,6 @@ def talk_of_file(
         raise ZooError(f"There is no audio file {path}.")
     file = readable(path, folder)
     samples = audio.load(file)
+    audio.warn_of_silence(samples, path)
     seconds = samples.numel() / SAMPLE_RATE
     return without_references(name or path.stem, file, seconds, source_language), samples

@@ -1,13 +1,16 @@
 """Variants of the layouts that single corpora have."""
 
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import soundfile
 from datasets import Audio, Dataset, disable_progress_bars
 
 from tests.data.readers.forms import PAIR, write
+from zoo.audio import files as audio
 from zoo.data.readers.covost2 import CoVoST2
 from zoo.data.readers.fleurs import Fleurs
 from zoo.data.readers.folder import Folder
@@ -152,12 +155,64 @@ def test_cuts_without_translations_and_supervisions(tmp_path: Path) -> None:
         Lhotse(cuts=str(tmp_path), **PAIR).talks("tst")
 
 
+CHANNELS: dict[str, tuple[object, float]] = {  # channel of a cut, and the sample of its audio
+    "first": (0, 0.25),
+    "second": (1, -0.5),
+    "both": ([0, 1], -0.125),
+    "a list of one": ([1], -0.5),
+    "none": (None, -0.125),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("suffix", ["wav", "mp3"])
+def test_a_cut_has_its_channel(
+    name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call with a speaker on each channel; the channels of the recording may have any number."""
+    monkeypatch.setenv("SIMULZOO_CACHE", str(tmp_path / "cache"))
+    channel, value = CHANNELS[name]
+    # a tone is constant in its loudness after a lossy codec, too
+    wave = np.sin(2 * np.pi * 440 * np.arange(48_000) / 16_000)
+    path = tmp_path / f"call.{suffix}"
+    soundfile.write(path, np.stack([0.25 * wave, -0.5 * wave], axis=1), 16_000)
+    recording = {"sources": [{"type": "file", "channels": [0, 1], "source": path.name}]}
+    cut = {"id": "a", "start": 0.5, "duration": 2.0, "channel": channel, "recording": recording}
+    (tmp_path / "dev.jsonl").write_text(json.dumps(cut) + "\n")
+    [talk] = Lhotse(cuts=str(tmp_path), **PAIR).talks("dev")
+    samples = audio.load(talk.file, start=talk.offset, duration=talk.duration).numpy()
+    wanted = value * wave[8_000:40_000]
+    assert len(samples) == len(wanted)
+    # a phase of the codec aside, the loudness and the sign are those of the channel
+    assert np.dot(samples, wanted) / np.dot(wanted, wanted) == pytest.approx(1, abs=0.05)
+
+    recording["sources"][0]["channels"] = [4, 7]
+    cut["channel"] = 5
+    (tmp_path / "dev.jsonl").write_text(json.dumps(cut) + "\n")
+    with pytest.raises(ZooError, match=r"line 1 has the channel 5; its recording has: \[4, 7\]"):
+        Lhotse(cuts=str(tmp_path), **PAIR).talks("dev")
+    cut["channel"], recording["sources"][0]["channels"] = 2, [0, 1, 2]
+    (tmp_path / "dev.jsonl").write_text(json.dumps(cut) + "\n")
+    with pytest.raises(ZooError, match="has no channel 2; it has 2, from 0"):
+        Lhotse(cuts=str(tmp_path), **PAIR).talks("dev")
+
+
 def test_a_segment_list_without_texts_has_no_references(tmp_path: Path) -> None:
     tone(tmp_path / "talk.wav", 3.0)
     write(tmp_path / "tst.yaml", ["- {duration: 1.0, offset: 0.5, wav: talk.wav}"])
     [talk] = IWSLT(segments=str(tmp_path / "tst.yaml"), **PAIR).talks("tst")
     assert texts([talk]) == {"talk": [("", None)]}
     assert (talk.segments[0].offset, talk.segments[0].duration) == (0.5, 1.0)
+
+
+def test_a_name_of_an_old_archive_is_refused(tmp_path: Path) -> None:
+    """A name in Latin-1, which no log can have."""
+    tone(tmp_path / "talk.wav")
+    (tmp_path / "talk.wav").rename(os.fsdecode(bytes(tmp_path) + b"/M\xfcnchen.wav"))
+    with pytest.raises(
+        ZooError, match=r"M\\xfcnchen.wav' is not in UTF-8; rename the file or folder"
+    ):
+        Folder(root=str(tmp_path), **PAIR).talks("tst")
 
 
 def test_texts_of_a_folder_share_the_times_of_one_of_them(tmp_path: Path) -> None:

@@ -167,9 +167,9 @@ MUSTC: Cases = {
     "negative offset": (times(2, -1, 1), "yaml, line 2: segment 2 has offset -1"),
     "duration of 0": (times(2, 1.5, 0), "yaml, line 2: segment 2 .*duration 0"),
     "reversed segment": (times(2, 1.5, -1), "yaml, line 2: .*duration -1"),
-    "offset that is no number": (times(2, ".nan", 1), "yaml, line 2: .*offset nan"),
-    "infinite duration": (times(2, 1, ".inf"), "yaml, line 2: .*duration inf"),
-    "duration that is a truth value": (times(2, 1, "true"), "yaml, line 2: .*duration True"),
+    "offset that is no number": (times(2, ".nan", 1), "yaml, line 2: .*offset [.]nan"),
+    "infinite duration": (times(2, 1, ".inf"), "yaml, line 2: .*duration [.]inf"),
+    "duration that is a truth value": (times(2, 1, "true"), "yaml, line 2: .*duration true"),
     "segment inside another": (times(2, 0.5, 0.5), "yaml, line 2: .*yaml, line 1. overlap"),
     "same segment twice": (times(2, 0.25, 1.0), "yaml, line [12]: .*overlap"),
     "item without wav": (
@@ -178,7 +178,7 @@ MUSTC: Cases = {
     ),
     "item that is a text": (line(YAML, 2, "- wav"), r"yaml is not a list .*\(line 2\)"),
     "YAML that ends early": (line(YAML, 6, "- {offset: 1,"), "yaml, line [67], is not YAML"),
-    "offset that is a list": (times(2, [2], 1), r"yaml, line 2: .*offset \[2\]"),
+    "offset that is a list": (times(2, [2], 1), r"is not a list of segments .*line 2"),
     "empty list": (content(YAML, "[]\n"), "yaml is not a list of segments"),
     "mapping": (content(YAML, "a: 1\n"), "yaml is not a list of segments"),
     "recording that is missing": (
@@ -220,7 +220,7 @@ IWSLT: Cases = {
     ),
     "offset in words": (
         line("tst.yaml", 5, yaml_item("soon", 1)),
-        "tst.yaml, line 5: .*offset 'soon'",
+        "tst.yaml, line 5: .*offset soon",
     ),
 }
 ACL6060: Cases = {

@@ -5,26 +5,23 @@ and line. The one exception is a segment that ends after its audio by no more th
 of the corpus.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
 from zoo.audio import files as audio
 from zoo.data.readers.entries import Recording, SegmentEntry, one_spaced
 from zoo.data.readers.films import streamable_file
+from zoo.disk.files import check_name_is_text
 from zoo.errors import ZooError
+from zoo.formats.segment_order import in_order
 from zoo.talks import Segment, Talk, Target, of_one_name
 from zoo.types import Seconds
-
-logger = logging.getLogger(__name__)
 
 # Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
 # segment is cut at the end of its audio.
 OVERHANG: Seconds = 0.5
-SAME: Seconds = 1e-3  # times that differ by less than this are equal
 
 
 def build_talks(
@@ -58,7 +55,12 @@ def build_talks(
 
 
 def _check_names(recordings: Sequence[Recording]) -> None:
-    """Raise ZooError if two recordings have one name; logs and reports name them alike."""
+    """Raise ZooError for two recordings of one name and for names that are no text.
+
+    Logs and reports name them alike.
+    """
+    for one in recordings:
+        check_name_is_text(one.audio)
     if same_name := of_one_name(recordings):
         other, one = same_name
         raise ZooError(
@@ -107,21 +109,21 @@ def _talk(
         lengths: duration of each audio file that was opened.
     """
     length = _length(one, overhang=overhang, lengths=lengths)
-    segments = []
+    listed = []
     for entry in one.entries:
         targets = {} if entry.target is None else {target: Target(one_spaced(entry.target))}
         offset, duration = _span(entry, one, length=length, overhang=overhang)
-        segments.append(Segment(offset, duration, one_spaced(entry.source), targets=targets))
-    pairs = sorted(zip(segments, one.entries, strict=True), key=lambda pair: pair[0].offset)
-    _check_overlaps(pairs, one)
+        segment = Segment(offset, duration, one_spaced(entry.source), targets=targets)
+        listed.append((segment, entry.where))
+    first = min(one.entries, key=lambda entry: entry.offset)
     return Talk(
         one.name,
         one.audio,
         length,
         source,
-        tuple(segment for segment, _ in pairs),
+        in_order(listed, one.audio),
         offset=one.offset,
-        voice=pairs[0][1].speaker,
+        voice=first.speaker,
     )
 
 
@@ -159,34 +161,3 @@ def _span(
             f"{one.audio}, which lasts {length:.2f} s."
         )
     return entry.offset, min(duration, length - entry.offset)
-
-
-def _check_overlaps(pairs: Sequence[tuple[Segment, SegmentEntry]], one: Recording) -> None:
-    """Check segments in order of their start.
-
-    Speakers interrupt each other and corpora round times, so segments may overlap in part; a
-    warning names the first two. A segment inside another one is an error of the corpus.
-
-    Raises:
-        ZooError: a segment lies in another one.
-    """
-    overlaps = []
-    for (before, first), (after, second) in pairwise(pairs):
-        if after.offset >= before.end - SAME:
-            continue
-        if after.end <= before.end + SAME or after.offset <= before.offset + SAME:
-            raise ZooError(
-                f"{second.where}: the segment from {after.offset:.2f} to {after.end:.2f} s and the "
-                f"one from {before.offset:.2f} to {before.end:.2f} s ({first.where}) overlap, and "
-                "one lies in the other."
-            )
-        overlaps.append((first, second))
-    if overlaps:
-        first, second = overlaps[0]
-        logger.warning(
-            "%s: %d segments overlap the one before, first %s and %s",
-            one.audio,
-            len(overlaps),
-            first.where,
-            second.where,
-        )

@@ -1,11 +1,13 @@
-"""Copies of audio files of a corpus in formats that only ffmpeg reads, in the cache folder."""
+"""Copies of audio files of a corpus in the cache folder: sound of films, and single channels."""
 
 import hashlib
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from zoo.audio.ffmpeg import readable
+from zoo.audio import files as audio
+from zoo.audio.ffmpeg import is_readable, readable
 from zoo.data.cache import cache_root, lock_folder, seal, seal_if_complete
 from zoo.data.readers.entries import FILMS
 from zoo.disk.files import atomic_file
@@ -14,28 +16,58 @@ from zoo.disk.files import atomic_file
 def streamable_file(path: Path) -> Path:
     """Return a file with the samples of ``path`` that can be streamed: ``path`` itself or a copy.
 
-    A copy is made once; another size or time of the file makes another copy.
-
     Args:
         path: audio file that exists.
 
     Raises:
         ZooError: the file is damaged, ffmpeg is needed and missing, or the cache is not writable.
     """
-    if path.suffix.lower() not in FILMS:
+    if path.suffix.lower() not in FILMS or is_readable(path):
         return path
+    with TemporaryDirectory() as temporary:
+
+        def write(copy: Path) -> None:
+            shutil.copyfile(readable(path, Path(temporary)), copy)
+
+        return _copy(path, "", write)
+
+
+def channel_file(path: Path, channels: Sequence[int]) -> Path:
+    """Return a copy of some channels of a file, averaged, at 16 kHz.
+
+    Args:
+        path: audio file that exists.
+        channels: channels of the file, from 0, at least one.
+
+    Raises:
+        ZooError: the file is damaged or has no such channel, or the cache is not writable.
+    """
+    names = "+".join(map(str, channels))
+    return _copy(
+        path,
+        f"-channel{names}",
+        lambda copy: audio.write(copy, audio.load_channels(path, channels)),
+    )
+
+
+def _copy(path: Path, suffix: str, write: Callable[[Path], None]) -> Path:
+    """Return a copy of a file, which is made once.
+
+    Another size or time of the file makes another copy.
+
+    Args:
+        path: the file.
+        suffix: what the name of the copy has in addition.
+        write: writes the copy to a path.
+    """
     facts = path.stat()
-    described = f"{path.resolve()} {facts.st_size} {facts.st_mtime_ns}"
+    described = f"{path.resolve()} {facts.st_size} {facts.st_mtime_ns}{suffix}"
     key = hashlib.sha256(described.encode(errors="surrogateescape")).hexdigest()[:12]
     folder = cache_root() / f"decoded-{key}"
-    copy = folder / f"{path.stem}.wav"
+    copy = folder / f"{path.stem}{suffix}.wav"
     with lock_folder(folder):
         if not seal_if_complete(copy):
-            with TemporaryDirectory() as temporary:
-                source = readable(path, Path(temporary))
-                if source == path:  # libsndfile reads the file in spite of its suffix
-                    return path
-                with atomic_file(copy) as unfinished:
-                    shutil.copyfile(source, unfinished)
+            with atomic_file(copy) as unfinished:
+                write(unfinished)
             seal(copy)
     return copy

@@ -12,6 +12,7 @@ from typing import Any
 
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, at, required
+from zoo.data.readers.films import channel_file
 from zoo.disk.parsing import parse_object
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -62,7 +63,7 @@ class Lhotse:
     def _recording(self, line: str, path: Path, where: str) -> Recording:
         """Return the recording of a line. Raises ZooError for another content."""
         cut = _cut(line, where)
-        file = _file(cut, path.parent, where)
+        file = _channels(cut, _file(cut, path.parent, where), where)
         try:
             start, duration = float(cut["start"]), float(cut["duration"])
             entries = [
@@ -159,3 +160,24 @@ def _file(cut: Mapping[str, Any], folder: Path, where: str) -> Path:
         raise ZooError(f"{where} has a recording that is not one audio file.")
     path = Path(str(sources[0].get("source", "")))
     return folder / path if (folder / path).is_file() else path
+
+
+def _channels(cut: Mapping[str, Any], file: Path, where: str) -> Path:
+    """Return the file of the channels of a cut: that of the recording if it has no others.
+
+    Raises:
+        ZooError: the recording has no such channel.
+    """
+    recorded, wanted = cut["recording"]["sources"][0].get("channels"), cut.get("channel")
+    if recorded is None or wanted is None or not file.is_file():
+        return file
+    channels = wanted if isinstance(wanted, list) else [wanted]
+    if not isinstance(recorded, list) or not all(one in recorded for one in channels):
+        raise ZooError(f"{where} has the channel {wanted!r}; its recording has: {recorded!r}.")
+    places = sorted({recorded.index(one) for one in channels})
+    if len(places) in (0, len(recorded)):
+        return file
+    try:
+        return channel_file(file, places)
+    except ZooError as error:
+        raise ZooError(f"{where}: {error}") from error

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zoo.data.readers.building import SAME, build_talks
+from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, by_audio, required
 from zoo.data.readers.spans import read_entries
 from zoo.errors import ZooError
+from zoo.formats.segment_order import SAME
 from zoo.talks import Talk
 
 
