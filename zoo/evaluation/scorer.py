@@ -13,7 +13,7 @@ from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.metrics.flags import flags
-from zoo.metrics.longform import score_talks
+from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import find_rules
@@ -86,17 +86,7 @@ class Scorer:
         if not has_references(talks):
             return self._unreferenced(instances, talks, target, with_speech=with_speech)
         references = [reference_segments(talk, target) for talk in talks]
-        result = score_talks(
-            instances,
-            references,
-            language=target,
-            convention=self.settings.convention,
-            resegmentation=self.settings.resegmentation,
-            rules=self.settings.rules,
-            with_speech=with_speech,
-            extra=self.settings.metrics,
-            each_talk=self.settings.view == "talks",
-        )
+        result = self._score_talks(instances, references, target, with_speech=with_speech)
         scores = dict(result.scores)
         # Sentence metrics are defined only if each stream is one sentence.
         if all(len(segments) == 1 for segments in references):
@@ -129,6 +119,27 @@ class Scorer:
                 talks, result.segments, language=target, rules=find_rules(self.settings.rules)
             ),
             talks=_talk_scores(talks, result.talks),
+        )
+
+    def _score_talks(
+        self,
+        instances: Sequence[Instance],
+        references: Sequence[Sequence[ReferenceSegment]],
+        target: Language,
+        *,
+        with_speech: bool,
+    ) -> LongFormScores:
+        """Score whole talks under the rules of the settings."""
+        return score_talks(
+            instances,
+            references,
+            language=target,
+            convention=self.settings.convention,
+            resegmentation=self.settings.resegmentation,
+            rules=self.settings.rules,
+            with_speech=with_speech,
+            extra=self.settings.metrics,
+            each_talk=self.settings.view == "talks",
         )
 
     def _unreferenced(
