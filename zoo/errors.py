@@ -12,6 +12,7 @@ CLOSED_PIPE = 141  # exit code of a shell command whose output nobody reads any 
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 TERMINATED = 143  # the same for SIGTERM
 SIMILAR = 0.8  # of a mistyped name, twice the equal characters over the characters of both
+LONGEST_VALUE = 100  # characters of a value in a sentence
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
 
 
@@ -91,12 +92,12 @@ def check_numbers(
         if value is None or (least <= value <= most and value > above):
             continue
         if above > -inf:
-            wanted = f"above {above:g}"
+            wanted = f"above {above:.15g}" + (f" and at most {most:.15g}" if most < inf else "")
         elif most < inf:
-            wanted = f"from {least:g} to {most:g}"
+            wanted = f"from {least:.15g} to {most:.15g}"
         else:
-            wanted = f"of at least {least:g}"
-        raise ZooError(f"{owner} needs {name} {wanted}, not {value}.")
+            wanted = f"of at least {least:.15g}"
+        raise ZooError(f"{owner} needs {name} {wanted}, not {shorten(value)}.")
 
 
 def check_name(owner: str, name: str) -> None:
@@ -106,6 +107,17 @@ def check_name(owner: str, name: str) -> None:
             f"{owner} needs a name of 1 to {LONGEST} bytes that can be printed, not "
             f"{name[: LONGEST // 4]!r}."
         )
+
+
+def shorten(value: object) -> str:
+    """Return a value as a sentence shows it: at most LONGEST_VALUE characters.
+
+    A whole number of thousands of digits has no text in Python.
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * LONGEST_VALUE:
+        return f"a whole number of more than {LONGEST_VALUE} digits"
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def shorten_list(names: Iterable[str], most: int = 3) -> str:
