@@ -57,11 +57,12 @@ def entry_point(config_name: str, job: str) -> None:
     loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     run_hydra = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
-    # Processes of a launcher such as submitit belong to this launch: one folder, one group.
-    name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
     try:
-        with default_environment(name), launch.exit_on_mistakes():
-            run_hydra(launch.run_job)()
+        with launch.exit_on_mistakes():
+            # Processes of a launcher such as submitit belong to this launch: one folder, one group.
+            name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
+            with default_environment(name):
+                run_hydra(launch.run_job)()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (ValueError, OSError) as error:
