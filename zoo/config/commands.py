@@ -11,6 +11,7 @@ from pathlib import Path
 
 from zoo.disk.files import explained_full_disk
 from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
+from zoo.machine.signals import interruptible
 
 SCRIPTS = ("train", "evaluate")  # in the repository
 PREFIX = "simulzoo-"  # of the installed commands (pyproject.toml)
@@ -79,6 +80,7 @@ def _has_no_reader(descriptor: int) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in pipe.poll(0))
 
 
+@interruptible()
 @ending_with_reader()
 def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.

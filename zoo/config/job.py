@@ -32,8 +32,10 @@ from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
+from zoo.machine.signals import interruptible
 
 
+@interruptible()
 @ending_with_reader()
 def entry_point(config_name: str, job: str) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
@@ -132,6 +134,7 @@ class _Launch:
         return null_choice(self.overrides, self.folders) or one_line(error)
 
 
+@interruptible()
 @ending_with_reader()
 def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.

@@ -6,20 +6,17 @@ that Lightning starts) and does one job or the jobs of a multirun.
 
 import os
 import secrets
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 from omegaconf import OmegaConf
 
 from zoo.disk.files import check_links
-from zoo.errors import TERMINATED, ZooError, check_name, shorten
+from zoo.errors import ZooError, check_name, shorten
 from zoo.machine.launcher import place
 
 # Environment variable with the run folder of the main process. The child processes that Lightning
@@ -150,23 +147,6 @@ def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[N
         if saved["LOCAL_RANK"] is None and "LOCAL_RANK" in os.environ:
             _leave_process_group()
         _restore(saved)
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Turn SIGTERM (time limit of a scheduler, stop of a W&B agent) into ``SystemExit``."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # no handlers: Python allows them in the main thread only
-        return
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
