@@ -32,7 +32,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
-    signals._ENDING.code = None
+    signals._ENDING.code, signals._ENDING.with_sigterm, signals._ENDING.advice = None, False, ""
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -66,7 +66,7 @@ def broken() -> None:
 def test_a_signal_ends_a_command(
     work: Callable[[], None], name: str, code: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as left, interruptible(with_sigterm=True):
         run_script(work)
     assert left.value.code == code
     assert capfd.readouterr().err.strip() == f"ended by {name}."
@@ -96,9 +96,11 @@ def test_a_second_signal_ends_it_at_once(
         finally:
             signal.raise_signal(second)
 
-    with pytest.raises((AtOnceError, SystemExit)) as left:
+    with pytest.raises((AtOnceError, SystemExit)) as left, interruptible(with_sigterm=True):
         run_script(work)
-    cause = left.value.__cause__ if isinstance(left.value, SystemExit) else left.value
+    cause: BaseException | None = left.value
+    while isinstance(cause, SystemExit):
+        cause = cause.__cause__
     assert isinstance(cause, AtOnceError)
     assert cause.args == (signals.CODES[second],)
     assert f"{second.name} again; it ends at once." in capfd.readouterr().err
@@ -106,7 +108,7 @@ def test_a_second_signal_ends_it_at_once(
 
 def test_handlers_are_restored_and_an_ignored_signal_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interruptible():
+    with interruptible(), interruptible(with_sigterm=True):
         signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
         assert exit_code_of_signal() is None

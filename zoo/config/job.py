@@ -131,6 +131,8 @@ class _Launch:
                 f"Cannot write to the run folder {error.filename}: {error.strerror}; choose "
                 "another one."
             )
+        if "integer string conversion" in str(error):  # of Python
+            return "A number on the command line has thousands of digits; give a smaller one."
         return null_choice(self.overrides, self.folders) or one_line(error)
 
 

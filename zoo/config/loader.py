@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra._internal.hydra
+import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import (
     CachingConfigRepository,
@@ -32,6 +33,7 @@ from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
 from zoo.config.size import check_small_parts
 from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_choice
 
 COMMANDS = ("evaluate", "train")  # main files that have experiments
@@ -92,8 +94,21 @@ class Repository(ConfigRepository):
         state = path.stat()
         key = (source.provider, path, state.st_mtime_ns, state.st_size)
         if key not in _parsed:
+            if source.provider not in OWN_PROVIDERS:
+                _check_file(path)
             _parsed[key] = super().load_config(config_path)
         return copy.deepcopy(_parsed[key])  # Hydra changes it
+
+
+def _check_file(path: Path) -> None:
+    """Raise ZooError for a file of YAML with equal keys, or with aliases for too many values.
+
+    OmegaConf would write each alias out.
+    """
+    try:
+        parse_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ZooError(f"{path} is not read: {' '.join(str(error).split())}.") from error
 
 
 class Loader(ConfigLoaderImpl):

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from zoo.disk.files import write_text
-from zoo.disk.parsing import Loader, check_depth
-from zoo.errors import ZooError
+from zoo.disk.parsing import bounded_number, parse_yaml_list
+from zoo.errors import ZooError, shorten
 from zoo.formats.text import read_lines, read_text, recording_name
 from zoo.talks import Segment, Talk, Target
 from zoo.types import Seconds
@@ -129,37 +129,28 @@ def _entries(path: Path) -> tuple[Any, list[int]]:
     """Return the content of a YAML file, and the line of each item if it is a list."""
     text = read_text(path)
     try:
-        check_depth(text)
-        loader = Loader(text)
-        node = loader.get_single_node()
-        lines = (
-            [item.start_mark.line + 1 for item in node.value]
-            if isinstance(node, yaml.SequenceNode)
-            else []
-        )
-        return None if node is None else loader.construct_document(node), lines
+        return parse_yaml_list(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}," if mark else ""
-        problem = getattr(error, "problem", None) or "unreadable"
+        problem = getattr(error, "problem", None) or " ".join(str(error).split()) or "unreadable"
         raise ZooError(f"{path}{where} is not YAML ({problem}).") from error
 
 
-def _span(path: Path, number: int, entry: dict[str, Any], line: int) -> Span:
+def _span(path: Path, index: int, entry: dict[str, Any], line: int) -> Span:
     offset, duration = _seconds(entry["offset"]), _seconds(entry["duration"])
     if not (0 <= offset < inf and 0 < duration < inf):
+        actual = [shorten(repr(entry[key])) for key in ("offset", "duration")]
         raise ZooError(
-            f"{path}, line {line}: segment {number} has offset {entry['offset']!r} and duration "
-            f"{entry['duration']!r}; they must be seconds, at least 0 and above 0."
+            f"{path}, line {line}: segment {index} has offset {actual[0]} and duration "
+            f"{actual[1]}; they must be seconds, at least 0 and above 0."
         )
     return Span(str(entry["wav"]), offset, duration, str(entry.get("speaker_id", "")), line)
 
 
 def _seconds(value: object) -> Seconds:
     """Return a number of seconds; NaN for a value that is none."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return nan
     try:
-        return float(value)
+        return bounded_number(value)
     except ValueError:
         return nan

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from zoo.disk.files import write_text
+from zoo.disk.parsing import bounded_whole
 from zoo.errors import ZooError
 from zoo.formats.checks import check_stream, reading
 from zoo.formats.speech import read_speech, speech_record
@@ -115,7 +116,7 @@ def _instance(record: Line, number: int, path: Path, language: Language) -> Inst
 
     Elapsed times that are missing, empty or all 0 count as not measured.
     """
-    index = int(record.get("index", number))
+    index = bounded_whole(record.get("index", number))
     talk = _talk(record, index)
     where = f"{path}, line {record.line}: talk {talk!r}"
     for key in REQUIRED:

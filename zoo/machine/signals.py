@@ -22,10 +22,12 @@ class _Ending:
         code: exit code of the first signal; None before it.
         advice: how to continue the work, for the sentence.
         depth: number of blocks of ``interruptible`` around the work.
+        with_sigterm: whether SIGTERM is handled; otherwise, it kills the process.
     """
 
     def __init__(self) -> None:
         self.code: int | None = None
+        self.with_sigterm = False
         self.advice = ""
         self.depth = 0
         self._process = os.getpid()
@@ -40,7 +42,8 @@ class _Ending:
     def listen(self) -> None:
         """Set the handlers."""
         for number, before in self._before.items():
-            signal.signal(number, before if before == signal.SIG_IGN else self._end)
+            if number == signal.SIGINT or self.with_sigterm:
+                signal.signal(number, before if before == signal.SIG_IGN else self._end)
 
     def restore(self) -> None:
         """Restore the handlers before ``begin``."""
@@ -63,7 +66,7 @@ _ENDING = _Ending()
 
 
 @contextmanager
-def interruptible(advice: str = "") -> Iterator[None]:
+def interruptible(advice: str = "", *, with_sigterm: bool = False) -> Iterator[None]:
     """End the process on Ctrl-C (exit code 130) and SIGTERM (143) in the block, with a sentence.
 
     The block ends as by an exception, so that files are closed and processes ended, and the exit
@@ -71,6 +74,8 @@ def interruptible(advice: str = "") -> Iterator[None]:
 
     Args:
         advice: how to continue the work of the block, for the sentence.
+        with_sigterm: whether to handle SIGTERM, for work with files to complete. Otherwise, it
+            kills the process, also within a long call of a library.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # no handlers: Python allows them in the main thread only
@@ -78,8 +83,11 @@ def interruptible(advice: str = "") -> Iterator[None]:
     if _ENDING.depth == 0:
         _ENDING.begin()
     _ENDING.depth += 1
-    before = _ENDING.advice
-    _ENDING.advice = f"; {advice}" if advice else before
+    before = _ENDING.advice, _ENDING.with_sigterm
+    _ENDING.advice = f"; {advice}" if advice else _ENDING.advice
+    if with_sigterm and not _ENDING.with_sigterm:
+        _ENDING.with_sigterm = True
+        _ENDING.listen()
     try:
         yield
     except BaseException as error:
@@ -87,11 +95,13 @@ def interruptible(advice: str = "") -> Iterator[None]:
             raise
         raise SystemExit(_ENDING.code) from error
     finally:
-        _ENDING.advice = before
         _ENDING.depth -= 1
         # Otherwise, a second signal may come until the process has ended.
-        if _ENDING.depth == 0 and _ENDING.code is None:
+        if _ENDING.code is None:
+            _ENDING.advice, _ENDING.with_sigterm = before
             _ENDING.restore()
+            if _ENDING.depth:
+                _ENDING.listen()
 
 
 def exit_code_of_signal() -> int | None:

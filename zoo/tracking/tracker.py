@@ -78,7 +78,7 @@ class Tracker:
         )
         resumable = self.run.kind in SCRIPTS
         advice = f"resume={self.run.folder} continues it" if resumable else ""
-        self._contexts.enter_context(interruptible(advice))
+        self._contexts.enter_context(interruptible(advice, with_sigterm=True))
         try:
             if self.run.main:
                 self._start()
