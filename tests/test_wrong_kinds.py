@@ -99,6 +99,15 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     ),
     "train training.data_workers=100000": "training.data_workers must be a number of at most 10",
     "train backbone.lora={rank:1000000000000}": "backbone.lora.rank must be a number of at most",
+    # what belongs to another command or to the whole job
+    "train experiment=demo": "Experiment 'demo' is not for train.py, which has no 'compare'.",
+    "train experiment=[demo]": "Experiment 'demo' is not for train.py, which has no 'compare'.",
+    'evaluate compare={a:["hydra.run.dir=x"]}': (
+        "compare.a has hydra.run.dir=x, which belongs to the whole evaluation; write it outside"
+    ),
+    "evaluate hydra.searchpath=[file:///nowhere]": "There is no folder /nowhere (file) with",
+    "evaluate hydra.searchpath=[nowhere]": "There is no folder nowhere (file) with",
+    "train hydra.searchpath=[pkg://nowhere]": "There is no folder nowhere (pkg) with",
     "train device=[cpu]": f"Unknown device \"['cpu']\"; {DEVICES}",
     "train estimate=abc": "Unknown value of estimate 'abc'; choose one of: true, false.",
     "train trainer.devices=abc": "Lightning refuses the trainer: `devices` selected with",

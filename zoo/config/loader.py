@@ -7,6 +7,7 @@ it.
 """
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -133,6 +134,23 @@ class Loader(ConfigLoaderImpl):
                 check_choice_of_group(item, found[1].get_group_options(item.key_or_group))
         return found
 
+    def _process_config_searchpath(
+        self,
+        config_name: str | None,
+        parsed_overrides: list[Override],
+        repo: CachingConfigRepository,
+    ) -> None:
+        """Add the folders of ``hydra.searchpath``. Raises ZooError if one does not exist."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Hydra only warns
+            super()._process_config_searchpath(config_name, parsed_overrides, repo)
+        for source in repo.get_sources():
+            if source.provider not in OWN_PROVIDERS and not source.available():
+                raise ZooError(
+                    f"There is no folder {source.path} ({source.scheme()}) with configurations; "
+                    f"correct {SEARCH_PATH} or --config-dir."
+                )
+
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
@@ -198,8 +216,11 @@ class Loader(ConfigLoaderImpl):
 
     def _check_experiment(self, config_name: str | None, cfg: DictConfig) -> None:
         """Raise ZooError if an experiment sets a part that only another command has."""
-        if not (experiment := cfg.hydra.runtime.choices.get("experiment")):
+        typed = [item.value() for item in self._given if item.key_or_group == "experiment"]
+        chosen = cfg.hydra.runtime.choices.get("experiment") or (typed[-1] if typed else None)
+        if not chosen:
             return
+        experiment = ", ".join(chosen) if isinstance(chosen, list | ListConfig) else str(chosen)
         own = self.keys_of(config_name)
         foreign = [key for name in COMMANDS for key in self.keys_of(name) if key not in own]
         for key in (str(key) for key in cfg if key in foreign):
