@@ -5,15 +5,15 @@ from argparse import Namespace
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
-from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
 from hydra.errors import HydraException
 
+from zoo.config.commands import exit_with
 from zoo.config.resumed import with_recorded
-from zoo.errors import BAD_INPUT, ZooError
+from zoo.errors import ZooError
 
 MOST_JOBS = 10_000  # of a multirun
 
@@ -58,12 +58,6 @@ def _check_jobs(given: Sequence[str]) -> None:
 def config_folders(typed: Namespace) -> list[str]:
     """Return the folder that ``--config-dir`` names, in a list; empty without the option."""
     return [typed.config_dir] if typed.config_dir else []
-
-
-def exit_with(message: str) -> NoReturn:
-    """Print an error message and end the process."""
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
 
 
 def _typed(config_name: str) -> Namespace:

@@ -19,8 +19,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
 from zoo.config.checks import check_config, check_languages
-from zoo.config.command_line import config_folders, exit_with, parse
-from zoo.config.commands import ending_with_reader, escape_unprintable, run_script
+from zoo.config.command_line import config_folders, parse
+from zoo.config.commands import ending_with_reader, escape_unprintable, exit_with, run_script
 from zoo.config.compose import compose
 from zoo.config.current import is_multirun, overrides, run_folder
 from zoo.config.help import help_of

@@ -1,13 +1,16 @@
 """Mistakes in a configuration as one sentence, with the possible choices where they are known."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config.sources import Folders
 from zoo.config.unknown import groups_with, unknown_key
+from zoo.config.writing import quote_text
 from zoo.errors import ZooError, did_you_mean, unknown_choice
 
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
@@ -35,7 +38,7 @@ _SENTENCES = {
     ),
     r"^Ambiguous value for argument '([^=]+)=(.*)'\s*1\.": (
         "{0}={1} has several values; add -m for a job each, or, if {0} takes a list, write "
-        "'{0}=[{1}]'."
+        "'{0}=[{1}]', or, if it takes a text, \"{0}='{1}'\"."
     ),
     r"Interpolation key '([^']+)' not found": (
         "${{{0}}} refers to the key {0!r}, which does not exist."
@@ -89,19 +92,36 @@ def explained(
 
 def unreadable(override: str, config_name: str, folders: Folders) -> str:
     """Return a sentence about an override that Hydra's grammar does not accept."""
-    key, equals, _ = override.partition("=")
+    key, equals, value = override.partition("=")
     if key == "compare":
         return (
             f"Cannot read {override!r}; write 'compare={{NAME: [\"key=value\"], ...}}', with "
             "quotes around it and around each override."
         )
     if equals and key:
+        quoted = f"{key}={quote_text(value)}"
+        if value[:1] not in tuple("[{'\"") and _is_readable(quoted):
+            plain = not set(quoted) & set('"$`\\!')
+            word = f'"{quoted}"' if plain else shlex.quote(quoted)
+            return (
+                f"Cannot read {override!r}; write key=value, and a value with signs such as = # ( "
+                f"or letters beyond ASCII in quotes of its own: {word}."
+            )
         return (
             f"Cannot read {override!r}; write key=value, with all brackets and quotes closed, and "
             "'key=\"a value\"' if it has spaces or signs."
         )
     groups = [f"{group}={key}" for group in groups_with(config_name, key, folders)]
     return f"Cannot read {override!r}; write key=value or group=choice.{did_you_mean(groups)}"
+
+
+def _is_readable(override: str) -> bool:
+    """Return whether Hydra's grammar accepts an override."""
+    try:
+        OverridesParser.create().parse_override(override)
+    except (HydraException, ValueError):
+        return False
+    return True
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -46,9 +46,10 @@ class _Ending:
                 signal.signal(number, before if before == signal.SIG_IGN else self._end)
 
     def restore(self) -> None:
-        """Restore the handlers before ``begin``."""
+        """Restore the handlers before ``begin``; another Ctrl-C kills a process that is ending."""
         for number, before in self._before.items():
-            signal.signal(number, before)
+            python = before is signal.default_int_handler and self.code is not None
+            signal.signal(number, signal.SIG_DFL if python else before)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         """End the process; at once if it is ending already."""
@@ -96,8 +97,7 @@ def interruptible(advice: str = "", *, with_sigterm: bool = False) -> Iterator[N
         raise SystemExit(_ENDING.code) from error
     finally:
         _ENDING.depth -= 1
-        # Otherwise, a second signal may come until the process has ended.
-        if _ENDING.code is None:
+        if _ENDING.depth == 0 or _ENDING.code is None:
             _ENDING.advice, _ENDING.with_sigterm = before
             _ENDING.restore()
             if _ENDING.depth:

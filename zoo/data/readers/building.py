@@ -16,7 +16,7 @@ from zoo.audio import files as audio
 from zoo.data.readers.entries import Recording, SegmentEntry, one_spaced
 from zoo.data.readers.films import streamable_file
 from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, of_one_name
+from zoo.talks import Segment, Talk, Target, check_talk_name, of_one_name
 from zoo.types import Seconds
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,12 @@ def build_talks(
 
 
 def _check_names(recordings: Sequence[Recording]) -> None:
-    """Raise ZooError if two recordings have one name; logs and reports name them alike."""
+    """Raise ZooError for a name that cannot be shown, and for two recordings of one name.
+
+    Logs and reports name them alike.
+    """
+    for one in recordings:
+        check_talk_name(one.name, one.where)
     if same_name := of_one_name(recordings):
         other, one = same_name
         raise ZooError(
