@@ -54,6 +54,7 @@ MAY_IMPORT = {
         "zoo.errors",
         "zoo.languages",
         "zoo.disk.files",
+        "zoo.disk.parsing",
         "zoo.disk.tar_members",
         "zoo.audio",
         "zoo.progress",

@@ -69,6 +69,45 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate device=null": f"Unknown device 'None'; {DEVICES}",
     "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: ar, ca,",
     "evaluate source_language=null": "Unknown source_language 'None'; choose one of: ar, ca,",
+    # numbers of memory, of jobs, and none at all
+    "evaluate evaluation.resamples=1000000000000": (
+        "evaluation.resamples must be a number of at most 1000000, not 1000000000000."
+    ),
+    "evaluate evaluation.trials=10000000000": "evaluation.trials must be a number of at most",
+    "evaluate evaluation.talks=9223372036854775808": "evaluation.talks must be a number of at",
+    f"evaluate evaluation.talks={'9' * 400}": (
+        "evaluation.talks must be a number of at most 1000000000, not a whole number of more than "
+    ),
+    f"evaluate seed={'9' * 5000}": "A number on the command line has thousands of digits",
+    "evaluate evaluation.batch_size=100000000000": "evaluation.batch_size must be a number of at",
+    "evaluate evaluation.knob_values=[nan]": "evaluation.knob_values must be a number of at most",
+    "evaluate evaluation.oracle_k=[3,inf]": "evaluation.oracle_k must be a number of at most",
+    "evaluate backbone.search.beams=1000000000": (
+        "backbone.search.beams must be a number of at most 1000, not 1000000000."
+    ),
+    "evaluate backbone.search.length_penalty=nan": (
+        "backbone.search.length_penalty must be a number of at most 1000000000, not nan."
+    ),
+    "evaluate system=streamatt history.max_seconds=inf": "history.max_seconds must be a number",
+    "evaluate system.chunk_seconds=1e300": "system.chunk_seconds must be a number of at most 10",
+    "evaluate trainer.devices=1000000000": "trainer.devices must be a number of at most 1024, ",
+    "evaluate -m seed=range(0,100000000)": "-m has more than 10000 jobs; choose fewer values",
+    "evaluate -m seed=range(0,9,0)": "-m has more than 10000 jobs; choose fewer values of a",
+    f"evaluate -m seed={','.join('12345678901')} threads={','.join('1' * 2000)}": "-m has more",
+    "train training.vocabulary_size=10000000000": (
+        "training.vocabulary_size must be a number of at most 1000000, not 10000000000."
+    ),
+    "train training.data_workers=100000": "training.data_workers must be a number of at most 10",
+    "train backbone.lora={rank:1000000000000}": "backbone.lora.rank must be a number of at most",
+    # what belongs to another command or to the whole job
+    "train experiment=demo": "Experiment 'demo' is not for train.py, which has no 'compare'.",
+    "train experiment=[demo]": "Experiment 'demo' is not for train.py, which has no 'compare'.",
+    'evaluate compare={a:["hydra.run.dir=x"]}': (
+        "compare.a has hydra.run.dir=x, which belongs to the whole evaluation; write it outside"
+    ),
+    "evaluate hydra.searchpath=[file:///nowhere]": "There is no folder /nowhere (file) with",
+    "evaluate hydra.searchpath=[nowhere]": "There is no folder nowhere (file) with",
+    "train hydra.searchpath=[pkg://nowhere]": "There is no folder nowhere (pkg) with",
     "train device=[cpu]": f"Unknown device \"['cpu']\"; {DEVICES}",
     "train estimate=abc": "Unknown value of estimate 'abc'; choose one of: true, false.",
     "train trainer.devices=abc": "Lightning refuses the trainer: `devices` selected with",

@@ -12,7 +12,22 @@ CLOSED_PIPE = 141  # exit code of a shell command whose output nobody reads any 
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 TERMINATED = 143  # the same for SIGTERM
 SIMILAR = 0.8  # of a mistyped name, twice the equal characters over the characters of both
+LONGEST_VALUE = 100  # characters of a value in a sentence
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions
+
+
+MOST = 1e9  # largest number that a setting may have, unless it is one of these
+MOST_BY_NAME = {  # settings that determine memory or processes, and large ones, by their name
+    **dict.fromkeys(("workers", "data_workers", "jobs", "samplers", "devices", "num_nodes"), 1024),
+    **dict.fromkeys(("beams", "ns_steps"), 1000),
+    **dict.fromkeys(("layers", "heads", "keep_best", "median_filter", "iterations"), 10_000),
+    **dict.fromkeys(("batch_size", "offline_batch_size", "rank", "hidden", "ff"), 100_000),
+    **dict.fromkeys(("max_tokens", "max_units", "tokens_per_chunk", "latency_tokens"), 1_000_000),
+    **dict.fromkeys(("vocabulary_size", "resamples", "latency_multiplier"), 1_000_000),
+    **dict.fromkeys(("trials", "examples", "count"), 100_000_000),
+    **dict.fromkeys(("resampling_seed", "seed", "peak_operations"), 2**63 - 1),
+}
+MOST_SECONDS = 1e7  # of settings that end in "seconds": four months
 
 
 class ZooError(Exception):
@@ -81,22 +96,32 @@ def check_numbers(
         owner: Part that takes the numbers, as the error names it.
         least: Smallest value that is allowed.
         above: Number that each value must exceed.
-        most: Largest value that is allowed.
+        most: Largest value that is allowed; by default, that of the name (``largest``).
         values: Numbers by name. None is always allowed.
 
     Raises:
         ZooError: If a number is outside of the range.
     """
     for name, value in values.items():
-        if value is None or (least <= value <= most and value > above):
+        limit = min(most, largest(name))
+        if value is None or (least <= value <= limit and value > above):
             continue
-        if above > -inf:
-            wanted = f"above {above:g}"
+        if value > limit and most == inf:
+            wanted = f"of at most {limit:.15g}"
+        elif above > -inf:
+            wanted = f"above {above:.15g}" + (f" and at most {most:.15g}" if most < inf else "")
         elif most < inf:
-            wanted = f"from {least:g} to {most:g}"
+            wanted = f"from {least:.15g} to {most:.15g}"
         else:
-            wanted = f"of at least {least:g}"
-        raise ZooError(f"{owner} needs {name} {wanted}, not {value}.")
+            wanted = f"of at least {least:.15g}"
+        raise ZooError(f"{owner} needs {name} {wanted}, not {shorten(value)}.")
+
+
+def largest(name: str) -> float:
+    """Return the largest value of a setting, by the last component of its key."""
+    if name.endswith("seconds"):
+        return MOST_SECONDS
+    return MOST_BY_NAME.get(name, MOST)
 
 
 def check_name(owner: str, name: str) -> None:
@@ -106,6 +131,17 @@ def check_name(owner: str, name: str) -> None:
             f"{owner} needs a name of 1 to {LONGEST} bytes that can be printed, not "
             f"{name[: LONGEST // 4]!r}."
         )
+
+
+def shorten(value: object) -> str:
+    """Return a value as a sentence shows it: at most LONGEST_VALUE characters.
+
+    A whole number of thousands of digits has no text in Python.
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * LONGEST_VALUE:
+        return f"a whole number of more than {LONGEST_VALUE} digits"
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def shorten_list(names: Iterable[str], most: int = 3) -> str:

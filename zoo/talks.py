@@ -1,5 +1,6 @@
 """Talks, segments and words: the data model that all corpora share."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,8 @@ from zoo.errors import ZooError
 from zoo.types import Seconds
 
 Item = TypeVar("Item", covariant=True)
+# Signs that end a line, change its direction, or control a terminal.
+HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class LazySequence(Sequence[Item]):
@@ -33,6 +36,19 @@ class LazySequence(Sequence[Item]):
         """Make an item, or a list of several."""
         places = range(len(self))[index]  # raises IndexError, which ends an iteration
         return self.item(places) if isinstance(places, int) else [self.item(one) for one in places]
+
+
+def check_talk_name(name: str, where: str) -> None:
+    """Raise ZooError for a name that no log in UTF-8 can hold, or that would control a terminal.
+
+    Args:
+        name: name of a talk.
+        where: what has the name, for the message.
+    """
+    if HIDDEN.search(name) or name != name.encode(errors="ignore").decode():
+        raise ZooError(
+            f"{where!a} has a name that is not UTF-8 or has control characters; rename it."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,8 +193,8 @@ def test_a_path_with_commas_can_be_typed_as_the_sentence_writes_it() -> None:
 
 
 @pytest.mark.parametrize("system", ["local_agreement+backbone=chat_server", "Größe 中文", "a#b"])
-def test_folders_of_rows_need_no_quotes(system: str) -> None:
-    log = f"{row_folder(3, system, KnobValue('m', 0.5))}/instances.log"
+def test_folders_of_rows_need_no_quotes(system: str, tmp_path: Path) -> None:
+    log = f"{row_folder(tmp_path, 3, system, KnobValue('m', 0.5))}/instances.log"
     cfg = compose("evaluate", ["system=replay", f"system.log={log}"])
     assert cfg.system.log == log
 

@@ -328,7 +328,7 @@ def test_simulstream_counts_spaces_between_characters(tmp_path: Path) -> None:
         ({"delays": [1000.0, 9000.0]}, "a delay of 9 s, long after the end of its source"),
         ({"delays": [1000.0, 1e308]}, "a delay of 1e[+]305 s"),
         ({"delays": [2500.0, 1000.0]}, "delays that go back in time, to 1 s"),
-        ({"delays": [1000.0, 10**400]}, "is not a log in the format|are not a list of numbers"),
+        ({"delays": [1000.0, 10**400]}, "a number of 401 digits"),
         ({"delays": [1.0, 1.0], "source_length": 9000}, "after 0.001 s .* are its delays seconds"),
         ({"chunks": [[2000, 1], [1000, 1]], "chunk_of": [0, 1]}, "chunks do not go back in time"),
         ({"chunks": [[1000, -1]], "chunk_of": [0, 0]}, "computation is at least 0"),

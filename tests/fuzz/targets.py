@@ -25,8 +25,9 @@ from transformers import WhisperConfig, WhisperTokenizer
 
 from tests.fixtures import tiny_checkpoints
 from tests.formats.test_bad_fields import CHUNK, HEAD, OMNISTEVAL, SIMULEVAL
-from tests.fuzz.strategies import LEAVES, changed, damaged, lines, paths
+from tests.fuzz.strategies import LEAVES, TEXTS, changed, damaged, lines, paths
 from zoo.audio import files as audio
+from zoo.backbones.chat_server import answers
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
@@ -38,6 +39,7 @@ from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
+from zoo.machine.launcher import place
 from zoo.results.join import find_runs, joined_rows
 from zoo.results.store import StreamStore
 from zoo.training.writing import read_file
@@ -87,6 +89,13 @@ ROW = {
 SPANS = """- {wav: a.wav, offset: 0.5, duration: 1.5, speaker_id: s}
 - {wav: b.wav, offset: 0, duration: 1}
 """
+ANSWER = {"choices": [{"delta": {"content": "a\u2028b"}, "finish_reason": "stop"}], "error": None}
+LAUNCHERS = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_PORT"),
+    *("TORCHELASTIC_RUN_ID", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_NNODES", "SLURM_STEP_ID"),
+    *("SLURM_NTASKS_PER_NODE", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_JOB_ID", "SLURM_JOB_NAME"),
+)
+WORDS = st.sampled_from(["0", "1", "2", "4", "-1", "1e9", "9" * 5000, "bash", "2(x3)", "\u0664"])
 PIECES = (  # of the values that an attacker records
     *(
         "${",
@@ -161,6 +170,19 @@ def read_spans(content: bytes, folder: Path) -> None:
 def read_run(content: bytes, folder: Path) -> None:
     (folder / "results.json").write_bytes(content)
     joined_rows(find_runs([folder]), folder)
+
+
+def read_answer(example: tuple[bool, bytes], folder: Path) -> None:
+    """Read what a chat server answers; its client makes sentences of these errors."""
+    events, content = example
+    try:
+        list(answers.pieces([content[:7], content[7:]], events=events))
+    except (answers.AnswerError, answers.IncompleteError, answers.ServerError):
+        answers.models(content.decode(errors="replace"))
+
+
+def read_launcher(environment: dict[str, str], folder: Path) -> None:
+    assert place(environment).per_node >= 1
 
 
 def read_config(content: bytes, folder: Path) -> None:
@@ -334,6 +356,11 @@ def targets() -> dict[str, Target]:
         ),
         "segments": Target(damaged(SPANS.encode()), read_spans),
         "results": Target(changed([ROW, ROW]).map(json.dumps).map(str.encode), read_run),
+        "answer": Target(sent(), read_answer),
+        "launcher": Target(
+            st.dictionaries(st.sampled_from(LAUNCHERS), st.one_of(TEXTS, WORDS), max_size=6),
+            read_launcher,
+        ),
         "config.json": Target(changed(config).map(json.dumps).map(str.encode), read_config),
         "tokenizer": Target(tokenizers(), read_tokenizer),
         "safetensors": Target(damaged(tensors), read_safetensors),
@@ -341,6 +368,16 @@ def targets() -> dict[str, Target]:
         "record": Target(records(), read_record),
         "values": Target(overridden(), build_parts),
     }
+
+
+@st.composite
+def sent(draw: st.DrawFn) -> tuple[bool, bytes]:
+    """An answer of a chat server in which something is changed, as events or one object."""
+    events = draw(st.booleans())
+    body = json.dumps(draw(changed(ANSWER)), ensure_ascii=draw(st.booleans()))
+    text = f"data: {body}\n\ndata: [DONE]\n\n" if events else body
+    content = text.encode(errors="replace")
+    return events, draw(st.one_of(st.just(content), damaged(content)))
 
 
 @st.composite

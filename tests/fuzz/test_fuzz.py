@@ -24,6 +24,8 @@ NAMES = (
     "audio",
     "segments",
     "results",
+    "answer",
+    "launcher",
     "config.json",
     "tokenizer",
     "safetensors",

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import sys
 from pathlib import Path
 
@@ -10,23 +11,6 @@ from omegaconf import OmegaConf
 
 from zoo.errors import ZooError
 from zoo.machine import launch
-
-
-@pytest.mark.parametrize(
-    ("environment", "main"),
-    [
-        ({}, True),
-        ({"RANK": "0", "LOCAL_RANK": "0"}, True),
-        # torchrun, first process of the second node
-        ({"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),
-        ({"LOCAL_RANK": "1"}, False),
-        ({"LOCAL_RANK": "0", "NODE_RANK": "1"}, False),
-        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, False),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, True),
-    ],
-)
-def test_main_process(environment: dict[str, str], main: bool) -> None:
-    assert launch.is_main_process(environment) is main
 
 
 def test_names_differ_within_a_second_and_stay_within_a_launch() -> None:
@@ -42,6 +26,25 @@ def test_other_process_needs_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
         launch.launch_name()
     monkeypatch.setenv(launch.LAUNCH_VARIABLE, "job-17")
     assert launch.launch_name() == "job-17"
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "../x", "/tmp/x", "a\x1b[2J", "x" * 300])
+def test_a_name_of_the_user_is_that_of_a_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.LAUNCH_VARIABLE, name)
+    with pytest.raises(ZooError, match="SIMULZOO_LAUNCH"):
+        launch.launch_name()
+
+
+def test_a_store_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "STORE_SECONDS", 1)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    with pytest.raises(ZooError, match="MASTER_ADDR is not set"):
+        launch.launch_name()
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("MASTER_PORT", str(server.getsockname()[1]))
+    with pytest.raises(ZooError, match=r"store at 127\.0\.0\.1:\d+ .* does not answer within 1 s"):
+        launch.launch_name()
 
 
 def test_resolver_gives_a_new_folder_or_the_one_to_resume(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from lightning.pytorch.demos.boring_classes import BoringModel
 
 from zoo.errors import ZooError
 from zoo.machine.launch import RUN_VARIABLE
+from zoo.tracking.resume import folder_to_resume
 from zoo.tracking.run import CHECKPOINT_KEY, open_run, run_id_of, write_card
 from zoo.training.callbacks.run_identity import RunIdentity
 
@@ -134,3 +135,14 @@ def test_job_of_a_wandb_agent_takes_its_id_and_group(
     # one agent call, several jobs: each its own run
     assert len({job.id for job in jobs} | {"agent001"}) == 3
     assert [job.group for job in jobs] == ["launch", "launch"]
+
+
+def test_a_resumed_run_keeps_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    (tmp_path / "link").symlink_to(folder)
+    assert folder_to_resume(None, tmp_path, multirun=False) is None
+    assert folder_to_resume(str(folder), tmp_path / "link", multirun=False) == folder
+    with pytest.raises(ZooError, match=r"cannot write to .*other; leave out hydra\.run\.dir"):
+        folder_to_resume(str(folder), tmp_path / "other", multirun=False)

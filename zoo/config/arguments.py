@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,7 @@ from zoo.config.targets import (
     check_allowed,
     check_flags,
 )
-from zoo.errors import LONGEST, ZooError, unknown_choice
+from zoo.errors import LONGEST, ZooError, largest, shorten, unknown_choice
 
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 
@@ -140,10 +140,28 @@ def _is_open(value: Any) -> bool:
 
 def _check_value(key: str, value: Any, kind: Kind) -> None:
     """Raise ZooError unless a value fits; the error names the first item that does not."""
+    for name, number in numbers_in(key, value):
+        limit = largest(name.rpartition(".")[2])
+        if not -limit <= number <= limit:
+            raise ZooError(
+                f"{name} must be a number of at most {limit:.15g}, not {_shown(number)}."
+            )
     if not fits(value, kind):
         key, wrong, kind = _unfit(key, value, kind)
         meant = f"; write '{key}=[{wrong}]'" if fits([wrong], kind) else ""
         raise ZooError(f"{key} must be {described(kind)}, not {_shown(wrong)}{meant}.")
+
+
+def numbers_in(key: str, value: Any) -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a value, each with its key; those of a list have the key of the list."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield key, value
+    elif isinstance(value, list):
+        for item in value:
+            yield from numbers_in(key, item)
+    elif isinstance(value, Mapping) and TARGET not in value:
+        for name, item in value.items():
+            yield from numbers_in(f"{key}.{name}", item)
 
 
 def _unfit(key: str, value: Any, kind: Kind) -> tuple[str, Any, Kind]:
@@ -161,5 +179,7 @@ def _unfit(key: str, value: Any, kind: Kind) -> tuple[str, Any, Kind]:
 
 def _shown(value: Any) -> str:
     """As YAML writes it; the beginning of a long value."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return shorten(value)
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -2,13 +2,20 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
-from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
+from hydra.errors import HydraException
 
+from zoo.config.commands import exit_with
 from zoo.config.resumed import with_recorded
-from zoo.errors import BAD_INPUT, ZooError
+from zoo.errors import ZooError
+
+MOST_JOBS = 10_000  # of a multirun
 
 
 def parse(config_name: str) -> Namespace:
@@ -18,6 +25,7 @@ def parse(config_name: str) -> Namespace:
     """
     typed = _typed(config_name)
     if typed.multirun:
+        _check_jobs(typed.overrides)
         return typed
     given = sys.argv[1:]
     try:
@@ -27,15 +35,29 @@ def parse(config_name: str) -> Namespace:
     return typed if sys.argv[1:] == given else _typed(config_name)
 
 
+def _check_jobs(given: Sequence[str]) -> None:
+    """End the process if a multirun has too many jobs: Hydra lists all of them before the first."""
+    jobs = 1.0
+    for text in given:
+        try:
+            override = OverridesParser.create().parse_override(text)
+            sweep = override.value() if override.is_sweep_override() else None
+        except (HydraException, ValueError):
+            return  # Hydra refuses it
+        if isinstance(sweep, RangeSweep):
+            start, stop, step = (
+                float(bound or 0) for bound in (sweep.start, sweep.stop, sweep.step)
+            )
+            jobs *= max(0.0, (stop - start) / step) if step else inf
+        elif isinstance(sweep, ChoiceSweep):
+            jobs *= len(sweep.list)
+    if not jobs <= MOST_JOBS:
+        exit_with(f"-m has more than {MOST_JOBS} jobs; choose fewer values of a key.")
+
+
 def config_folders(typed: Namespace) -> list[str]:
     """Return the folder that ``--config-dir`` names, in a list; empty without the option."""
     return [typed.config_dir] if typed.config_dir else []
-
-
-def exit_with(message: str) -> NoReturn:
-    """Print an error message and end the process."""
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
 
 
 def _typed(config_name: str) -> Namespace:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
+from typing import NoReturn
 
 from zoo.disk.files import explained_full_disk
 from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
+from zoo.machine.signals import interruptible
+from zoo.talks import HIDDEN
 
 SCRIPTS = ("train", "evaluate")  # in the repository
 PREFIX = "simulzoo-"  # of the installed commands (pyproject.toml)
@@ -47,6 +50,16 @@ def program(module: str) -> str:
     return name if name.startswith(PREFIX) else f"python -m {module}"
 
 
+def exit_with(message: str) -> NoReturn:
+    """Print an error message and end the process.
+
+    Control characters in it, as of the name of a file, are escaped.
+    """
+    escaped = HIDDEN.sub(lambda sign: ascii(sign[0])[1:-1], message)
+    print(f"error: {escaped}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
 def escape_unprintable() -> None:
     """Let stdout and stderr print escapes for characters that their encoding lacks.
 
@@ -79,6 +92,7 @@ def _has_no_reader(descriptor: int) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in pipe.poll(0))
 
 
+@interruptible()
 @ending_with_reader()
 def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
@@ -95,5 +109,4 @@ def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
         with explained_full_disk(folder):
             main()
     except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        exit_with(str(error))

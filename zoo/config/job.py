@@ -19,8 +19,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo.config import loader
 from zoo.config.checks import check_config, check_languages
-from zoo.config.command_line import config_folders, exit_with, parse
-from zoo.config.commands import ending_with_reader, escape_unprintable, run_script
+from zoo.config.command_line import config_folders, parse
+from zoo.config.commands import ending_with_reader, escape_unprintable, exit_with, run_script
 from zoo.config.compose import compose
 from zoo.config.current import is_multirun, overrides, run_folder
 from zoo.config.help import help_of
@@ -32,8 +32,10 @@ from zoo.disk.files import full_disk, remove_if_empty
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
+from zoo.machine.signals import interruptible
 
 
+@interruptible()
 @ending_with_reader()
 def entry_point(config_name: str, job: str) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
@@ -57,11 +59,12 @@ def entry_point(config_name: str, job: str) -> None:
     loader.install()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     run_hydra = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
-    # Processes of a launcher such as submitit belong to this launch: one folder, one group.
-    name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
     try:
-        with default_environment(name), launch.exit_on_mistakes():
-            run_hydra(launch.run_job)()
+        with launch.exit_on_mistakes():
+            # Processes of a launcher such as submitit belong to this launch: one folder, one group.
+            name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
+            with default_environment(name):
+                run_hydra(launch.run_job)()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (ValueError, OSError) as error:
@@ -128,9 +131,12 @@ class _Launch:
                 f"Cannot write to the run folder {error.filename}: {error.strerror}; choose "
                 "another one."
             )
+        if "integer string conversion" in str(error):  # of Python
+            return "A number on the command line has thousands of digits; give a smaller one."
         return null_choice(self.overrides, self.folders) or one_line(error)
 
 
+@interruptible()
 @ending_with_reader()
 def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/evaluate.yaml`` and run a script's ``job``, which writes no run folder.

@@ -7,12 +7,14 @@ it.
 """
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import hydra._internal.hydra
+import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import (
     CachingConfigRepository,
@@ -32,6 +34,7 @@ from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
 from zoo.config.size import check_small_parts
 from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
+from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_choice
 
 COMMANDS = ("evaluate", "train")  # main files that have experiments
@@ -92,8 +95,21 @@ class Repository(ConfigRepository):
         state = path.stat()
         key = (source.provider, path, state.st_mtime_ns, state.st_size)
         if key not in _parsed:
+            if source.provider not in OWN_PROVIDERS:
+                _check_file(path)
             _parsed[key] = super().load_config(config_path)
         return copy.deepcopy(_parsed[key])  # Hydra changes it
+
+
+def _check_file(path: Path) -> None:
+    """Raise ZooError for a file of YAML with equal keys, or with aliases for too many values.
+
+    OmegaConf would write each alias out.
+    """
+    try:
+        parse_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ZooError(f"{path} is not read: {' '.join(str(error).split())}.") from error
 
 
 class Loader(ConfigLoaderImpl):
@@ -117,6 +133,23 @@ class Loader(ConfigLoaderImpl):
             if found[1].group_exists(item.key_or_group):
                 check_choice_of_group(item, found[1].get_group_options(item.key_or_group))
         return found
+
+    def _process_config_searchpath(
+        self,
+        config_name: str | None,
+        parsed_overrides: list[Override],
+        repo: CachingConfigRepository,
+    ) -> None:
+        """Add the folders of ``hydra.searchpath``. Raises ZooError if one does not exist."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Hydra only warns
+            super()._process_config_searchpath(config_name, parsed_overrides, repo)
+        for source in repo.get_sources():
+            if source.provider not in OWN_PROVIDERS and not source.available():
+                raise ZooError(
+                    f"There is no folder {source.path} ({source.scheme()}) with configurations; "
+                    f"correct {SEARCH_PATH} or --config-dir."
+                )
 
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
@@ -183,8 +216,11 @@ class Loader(ConfigLoaderImpl):
 
     def _check_experiment(self, config_name: str | None, cfg: DictConfig) -> None:
         """Raise ZooError if an experiment sets a part that only another command has."""
-        if not (experiment := cfg.hydra.runtime.choices.get("experiment")):
+        typed = [item.value() for item in self._given if item.key_or_group == "experiment"]
+        chosen = cfg.hydra.runtime.choices.get("experiment") or (typed[-1] if typed else None)
+        if not chosen:
             return
+        experiment = ", ".join(chosen) if isinstance(chosen, list | ListConfig) else str(chosen)
         own = self.keys_of(config_name)
         foreign = [key for name in COMMANDS for key in self.keys_of(name) if key not in own]
         for key in (str(key) for key in cfg if key in foreign):

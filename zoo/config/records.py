@@ -25,6 +25,7 @@ from zoo.config.loader import TRUSTED
 from zoo.config.sources import CONF, Folders, job_loader
 from zoo.config.targets import INSTANTIATE_KEYS, TARGET, locate, named_targets
 from zoo.config.writing import quote_text
+from zoo.disk.files import check_regular
 from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
 from zoo.errors import LONGEST, ZooError, shorten_list
 
@@ -112,6 +113,9 @@ def check_folders(cfg: DictConfig, folders: Folders = ()) -> None:
             continue
         for text in sorted(set(texts_in(OmegaConf.to_container(node)))):
             path = Path(text, DESCRIPTION)
+            if os.path.isdir(text):  # noqa: PTH112 (as below)
+                for item in Path(text).iterdir():
+                    check_regular(item)
             # unlike Path.is_file, False for texts that are no path: too long, or with a NUL
             if "${" not in text and os.path.isfile(path):  # noqa: PTH113
                 _checked_lines(path, _recorded_lines(path) or [], trusted, folders)

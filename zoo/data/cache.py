@@ -29,9 +29,9 @@ def cache_root(cache: Path | None = None) -> Path:
     none of these exists.
     """
     configured = cache or os.environ.get("SIMULZOO_CACHE")
-    if configured:
-        return Path(configured)
     try:
+        if configured:
+            return Path(configured).expanduser()
         return Path.home() / ".cache" / "simulzoo"
     except RuntimeError as error:
         raise ZooError(

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -104,13 +105,24 @@ def _old(path: Path) -> Path:
     return path.with_name(f"{path.name}.old")
 
 
+def check_regular(path: Path) -> None:
+    """Raise ZooError for a pipe, a socket or a device: to read one may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # it does not exist, or is no path
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise ZooError(f"{path} is a pipe, a socket or a device, not a file.")
+
+
 def check_links(folder: Path) -> None:
-    """Raise ZooError if a file in a folder is a link to a place outside of the folder.
+    """Raise ZooError if a file in a folder is a link to a place outside of the folder, or no file.
 
     What continues the work of another person would write through such a link.
     """
     root = folder.resolve()
     for path in folder.rglob("*"):
+        check_regular(path)
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             raise ZooError(f"{path} is a link out of {folder}; replace it by a file.")
 

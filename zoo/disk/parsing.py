@@ -1,34 +1,102 @@
 """JSON and YAML of unknown origin: content that no reader can take is an error of the format.
 
 Both parsers call themselves for each level of nesting. Python's end in a RecursionError, and that
-of libyaml in a segmentation fault.
+of libyaml in a segmentation fault. A few lines of aliases in YAML stand for billions of values, of
+two equal keys one would be lost, and a number of hundreds of digits is none that a reader can use.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from math import inf, isinf
 from typing import Any
 
 import yaml
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, shorten
 
 DEEPEST = 1000  # most levels of nesting that are read
+LONGEST_NUMBER = 309  # digits of a whole number; Python has no float for larger ones
+LARGEST_NUMBER = 1e12  # of times and counts in files: 31,000 years in seconds
+MOST_VALUES = 10_000  # that aliases in YAML may stand for, and one per character of the text
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _BLOCKS = re.compile(rf"(?:[-?:][ \t]+){{{DEEPEST}}}")  # nested lists on one line: "- - - "
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MERGE = re.compile(r"<<\s*['\"]?\s*:")
 _FIELD = re.compile(r"\{[^{}]*[.\[:!][^{}]*\}")  # {name.attribute}, {name[0]}, {name:>9}, {name!r}
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is built in
+_SafeLoader: type[yaml.SafeLoader] = getattr(  # ten times faster where libyaml is built in
+    yaml, "CSafeLoader", yaml.SafeLoader
+)
+
+
+class Loader(_SafeLoader):  # type: ignore[valid-type, misc]
+    """Refuses equal keys and numbers of many digits."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping. Raises ConstructorError for equal keys."""
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise yaml.constructor.ConstructorError(
+                None, None, "two keys of a mapping are equal", node.start_mark
+            )
+        return mapping
+
+    def construct_yaml_int(self, node: yaml.Node) -> int:
+        """Return a whole number. Raises ValueError if it has too many digits."""
+        if len(node.value) >= LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(node.value)} digits")
+        return int(super().construct_yaml_int(node))
+
+
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 
 def parse_json(text: str | bytes) -> Any:
     """Parse JSON. Raises ValueError if the text is no JSON, or nested too deeply."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_whole)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def bounded_number(
+    value: object, *, least: float = -LARGEST_NUMBER, most: float = LARGEST_NUMBER
+) -> float:
+    """Return a number of a file.
+
+    Args:
+        value: a number, or the text of one.
+        least: smallest value that is allowed.
+        most: largest value that is allowed.
+
+    Raises:
+        ValueError: the value is none, NaN or out of these bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{shorten(repr(value))} is no number")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = inf
+    if not least <= found <= most:
+        raise ValueError(f"{shorten(value)} is no number from {least:g} to {most:g}")
+    return found
+
+
+def bounded_whole(value: object, *, least: int = 0, most: int = int(LARGEST_NUMBER)) -> int:
+    """Return a whole number of a file; see ``bounded_number``."""
+    found = bounded_number(value, least=least, most=most)
+    if found != int(found):
+        raise ValueError(f"{shorten(value)} is no whole number")
+    return int(found)
+
+
+def _whole(text: str) -> int:
+    """Return a whole number. Raises ValueError if it has too many digits."""
+    if len(text) > LONGEST_NUMBER or isinf(float(text)):
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
 
 
 def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
@@ -42,7 +110,7 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
         ZooError: the line is no JSON, has a number that is none, or is not an object.
     """
     try:
-        content = json.loads(line, parse_constant=_refuse_constant)
+        content = json.loads(line, **_STRICT)
     except json.JSONDecodeError as error:
         raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
     # Raised for a constant such as NaN, and for an integer of thousands of digits.
@@ -66,7 +134,7 @@ def parse_list(text: str, where: str) -> list[dict[str, Any]]:
         ZooError: the text is no JSON, has a number that is none, or is not a list of objects.
     """
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text, **_STRICT)
     except json.JSONDecodeError as error:
         raise ZooError(f"{where}, line {error.lineno}, is not JSON: {error.msg}.") from error
     # Raised for a constant such as NaN, and for an integer of thousands of digits.
@@ -85,6 +153,12 @@ def parse_list(text: str, where: str) -> list[dict[str, Any]]:
 def _refuse_constant(name: str) -> None:
     """Raise ValueError for NaN and infinities, which Python accepts and JSON does not."""
     raise ValueError(f"{name} is no number")
+
+
+_STRICT: dict[str, Any] = {
+    "parse_constant": _refuse_constant,
+    "parse_int": _whole,
+}
 
 
 def check_depth(text: str) -> None:
@@ -119,15 +193,41 @@ def is_plain_template(text: str) -> bool:
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or nested too deeply.
+    """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or stands for too much.
 
-    Merge keys (``<<: *name``) are refused: a few lines of them expand to millions of entries.
+    It may be nested too deeply, have aliases for too many values, or merge keys (``<<: *name``): a
+    few lines of them expand to millions of entries. Of two equal keys one would be lost.
     """
+    return parse_yaml_list(text)[0]
+
+
+def parse_yaml_list(text: str) -> tuple[Any, list[int]]:
+    """Parse YAML as ``parse_yaml``; also return the line of each item if it is a list."""
     check_depth(text)
     if _MERGE.search(text):
         raise yaml.YAMLError("merge keys (<<) are not read")
     try:
-        return yaml.load(text, Loader=Loader)
+        loader = Loader(text)
+        try:
+            node = loader.get_single_node()
+            content = None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except (RecursionError, ValueError, TypeError, LookupError, ArithmeticError) as error:
         # raised for values such as the date 2024-99-99
         raise yaml.YAMLError(f"a value cannot be read ({error})") from error
+    if "*" in text and _count_values(content, {}) > MOST_VALUES + len(text):
+        raise yaml.YAMLError("aliases (*) stand for too many values")
+    items = node.value if isinstance(node, yaml.SequenceNode) else []
+    return content, [item.start_mark.line + 1 for item in items]
+
+
+def _count_values(node: Any, known: dict[int, float]) -> float:
+    """Return the number of values in a parsed node; an alias counts as often as it is written."""
+    if not isinstance(node, dict | list):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = inf  # of a node within itself
+        inner = [*node, *node.values()] if isinstance(node, dict) else node
+        known[id(node)] = 1 + sum(_count_values(item, known) for item in inner)
+    return known[id(node)]

@@ -46,6 +46,13 @@ def system_configurations(cfg: Config) -> list[Config]:
         return [cfg]
     if not entries or not fits(entries, kind_of(Mapping[str, Sequence[str]])):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
+    for name, entry in entries.items():
+        for item in entry:
+            if override_key(item).partition(".")[0] in ("hydra", "compare", "resume"):
+                raise ZooError(
+                    f"compare.{name} has {item}, which belongs to the whole evaluation; write it "
+                    "outside of compare."
+                )
     check_weights(entries)
     check_pinned(plain(cfg, resolve=False)["compare"], entries)
     shared, absent = plain(cfg, resolve=False), left_out(cfg).names

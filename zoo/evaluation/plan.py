@@ -54,7 +54,7 @@ def resumed_run(cfg: Config) -> Path | None:
     Raises ZooError if its configuration differs from this configuration, or if a new run cannot
     have its folder.
     """
-    folder = folder_to_resume(cfg.resume, multirun=is_multirun())
+    folder = folder_to_resume(cfg.resume, run_folder(), multirun=is_multirun())
     if folder is None:
         check_unused(run_folder(), kind="evaluate")
     else:

@@ -193,7 +193,7 @@ class Evaluator:
         kind: RowKind = "system",
     ) -> Row:
         """Return the next row, without scores."""
-        folder = row_folder(self._next_row, system, knob)
+        folder = row_folder(self.scored.folder, self._next_row, system, knob)
         self._next_row += 1
         return Row(
             system,

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from zoo.disk.files import write_text
-from zoo.disk.parsing import Loader, check_depth
+from zoo.disk.parsing import Loader, bounded_number, check_depth
 from zoo.errors import ZooError
 from zoo.formats.segment_order import in_order
 from zoo.formats.text import read_lines, read_text, recording_names
@@ -142,13 +142,13 @@ def _entries(path: Path) -> list[tuple[dict[str, str], int]]:
     try:
         check_depth(text)
         node = yaml.compose(text, Loader=Loader)
+        items = node.value if isinstance(node, yaml.SequenceNode) else []
+        return [(_fields(item), item.start_mark.line + 1) for item in items]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}," if mark else ""
-        problem = getattr(error, "problem", None) or "unreadable"
+        problem = getattr(error, "problem", None) or " ".join(str(error).split()) or "unreadable"
         raise ZooError(f"{path}{where} is not YAML ({problem}).") from error
-    items = node.value if isinstance(node, yaml.SequenceNode) else []
-    return [(_fields(item), item.start_mark.line + 1) for item in items]
 
 
 def _joined(pair: re.Match[str]) -> str:
@@ -158,14 +158,18 @@ def _joined(pair: re.Match[str]) -> str:
 
 
 def _fields(node: yaml.Node) -> dict[str, str]:
-    """Return the fields of a mapping that have plain values."""
+    """Return the fields of a mapping that have plain values. Raises YAMLError for equal keys."""
     if not isinstance(node, yaml.MappingNode):
         return {}
-    return {
-        key.value: value.value
-        for key, value in node.value
-        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
-    }
+    fields: dict[str, str] = {}
+    for key, value in node.value:
+        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode):
+            if key.value in fields:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "two keys of a mapping are equal", key.start_mark
+                )
+            fields[key.value] = value.value
+    return fields
 
 
 def _span(path: Path, number: int, fields: dict[str, str], line: int) -> Span:
@@ -181,6 +185,6 @@ def _span(path: Path, number: int, fields: dict[str, str], line: int) -> Span:
 def _seconds(value: str) -> Seconds:
     """Return a number of seconds; NaN for a text that is none."""
     try:
-        return float(value)
+        return bounded_number(value)
     except ValueError:
         return nan

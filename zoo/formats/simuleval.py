@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from zoo.disk.files import write_text
+from zoo.disk.parsing import bounded_whole
 from zoo.errors import ZooError
 from zoo.formats.checks import check_stream, reading
 from zoo.formats.speech import read_speech, speech_record
@@ -123,7 +124,7 @@ def _instance(record: Line, number: int, name: str, path: Path, language: Langua
         path: the file, for messages and for speech files beside it.
         language: target language.
     """
-    index = int(record.get("index", number))
+    index = bounded_whole(record.get("index", number))
     talk = str(record["talk"]) if "talk" in record else name or str(index)
     where = f"{path}, line {record.line}: talk {talk!r}"
     for key in REQUIRED:

@@ -26,6 +26,7 @@ class Line(Record):
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # two of them are one character in JSON
+LONGEST_LINE = 1_000_000  # characters; a talk of two hours has 0.1 million
 MS = 1000.0  # milliseconds per second
 
 
@@ -51,9 +52,16 @@ def read_text(path: Path) -> str:
 def read_lines(path: Path) -> list[str]:
     """Lines of a UTF-8 file without leading and trailing white space.
 
-    Raises ZooError like ``read_text``.
+    Raises ZooError like ``read_text``, and for a line that is no text of a segment or a talk.
     """
-    return [line.strip() for line in read_text(path).removesuffix("\n").split("\n")]
+    lines = [line.strip() for line in read_text(path).removesuffix("\n").split("\n")]
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE:
+            raise ZooError(
+                f"{path}, line {number}, has {len(line)} characters; write a segment or a talk on "
+                f"each line, of at most {LONGEST_LINE} characters."
+            )
+    return lines
 
 
 def read_records(path: Path) -> list[Line]:

@@ -1,6 +1,7 @@
 """Creation of Lightning's Trainer, for trainings and evaluations."""
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,13 +9,15 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.fabric.plugins import ClusterEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
 from zoo.config.signatures import arguments_of_target
 from zoo.errors import ZooError
 from zoo.machine.devices import device_named
-from zoo.machine.launch import external_ranks
+from zoo.machine.launcher import place
 
 # Beginnings of warnings, as regular expressions, that a user can do nothing about.
 MISLEADING = (
@@ -40,10 +43,25 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
     for message in MISLEADING:
         warnings.filterwarnings("ignore", message)
     every = [*callbacks, *(options.get("callbacks") or ())]
+    plugins = _with_environment(options.get("plugins"))
     try:
-        return lightning.Trainer(**{**options, "callbacks": every})
+        return lightning.Trainer(**{**options, "callbacks": every, "plugins": plugins})
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+
+
+def _with_environment(plugins: Any) -> Any:
+    """Return the plugins of a Trainer with Lightning's plain environment in a shell of SLURM.
+
+    Without it, Lightning would wait for other tasks of the allocation; see ``machine.launcher``.
+    """
+    if place().launcher != "other" or "SLURM_NTASKS" not in os.environ:
+        return plugins
+    several = [] if plugins is None else plugins
+    several = list(several) if isinstance(several, Sequence) else [several]
+    if any(isinstance(one, ClusterEnvironment) for one in several):
+        return plugins
+    return [*several, LightningEnvironment()]
 
 
 @contextmanager
@@ -89,7 +107,8 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     devices, nodes = options.get("devices", 1), options.get("num_nodes", 1)
     if (devices, nodes) == (1, 1):
-        devices, nodes = external_ranks()
+        here = place()
+        devices, nodes = here.per_node, here.nodes
 
     accelerator = options.get("accelerator", "auto")
     if isinstance(accelerator, str):

@@ -6,20 +6,18 @@ that Lightning starts) and does one job or the jobs of a multirun.
 
 import os
 import secrets
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 from omegaconf import OmegaConf
 
 from zoo.disk.files import check_links
-from zoo.errors import TERMINATED, ZooError
+from zoo.errors import ZooError, check_name, shorten
+from zoo.machine.launcher import place
 
 # Environment variable with the run folder of the main process. The child processes that Lightning
 # starts read it.
@@ -28,6 +26,8 @@ RUN_VARIABLE = "SIMULZOO_RUN"
 # processes no common store (mpirun).
 LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
 _STORE_KEY = "simulzoo/launch"
+STORE_SECONDS = 30  # a store of torchrun exists before its workers
+NAME_SECONDS = 300  # for the main process to start, on a busy machine
 # Lightning's launcher sets these variables. If they stay, the next job of a multirun runs as a
 # child process and waits forever for a main process that has ended.
 _LAUNCHER_VARIABLES = (
@@ -41,29 +41,8 @@ _LAUNCHER_VARIABLES = (
 
 
 def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether this process writes files and logs.
-
-    The main process has global rank 0; without a global rank, it has local rank 0 on node 0.
-    """
-    if "RANK" in environment:
-        return int(environment["RANK"]) == 0
-    if "SLURM_PROCID" in environment and int(environment.get("SLURM_NTASKS", 1)) > 1:
-        return int(environment["SLURM_PROCID"]) == 0
-    return int(environment.get("LOCAL_RANK", 0)) == 0 and int(environment.get("NODE_RANK", 0)) == 0
-
-
-def external_ranks(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """Return the number of ranks per node and of nodes that torchrun or srun has started.
-
-    (1, 1) for a process that no launcher has started.
-    """
-    if "TORCHELASTIC_RUN_ID" in environment:
-        per_node = int(environment["LOCAL_WORLD_SIZE"])
-        return per_node, int(environment["WORLD_SIZE"]) // per_node
-    if int(environment.get("SLURM_NTASKS", 1)) > 1:
-        nodes = int(environment.get("SLURM_NNODES", 1))
-        return int(environment["SLURM_NTASKS"]) // nodes, nodes
-    return 1, 1
+    """Return whether this process writes files and logs; see ``Place``."""
+    return place(environment).main
 
 
 @cache
@@ -73,13 +52,15 @@ def launch_name() -> str:
     Raises:
         ZooError: this process is not the main process and has no access to the name.
     """
-    if LAUNCH_VARIABLE in os.environ:
-        return os.environ[LAUNCH_VARIABLE]
+    if (name := os.environ.get(LAUNCH_VARIABLE)) is not None:
+        _check_name(name)
+        return name
+    here = place()
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return _agreed_name()
-    if external_ranks() != (1, 1) and "SLURM_JOB_ID" in os.environ:
+    if here.launcher == "srun" and here.per_node * here.nodes > 1 and "SLURM_JOB_ID" in os.environ:
         return f"slurm_{os.environ['SLURM_JOB_ID']}_{os.environ.get('SLURM_STEP_ID', '0')}"
-    if is_main_process():
+    if here.main:
         return new_name()
     if RUN_VARIABLE in os.environ:
         return Path(os.environ[RUN_VARIABLE]).name
@@ -87,6 +68,16 @@ def launch_name() -> str:
         f"A process of rank > 0 has no name of its launch; set {LAUNCH_VARIABLE} to the same name "
         "on all processes."
     )
+
+
+def _check_name(name: str) -> None:
+    """Raise ZooError unless the name of a launch can be that of a folder."""
+    if not name.strip() or name in (".", "..") or "/" in name or not name.isprintable():
+        raise ZooError(
+            f"{LAUNCH_VARIABLE} must be the name of a folder, such as job-17, not "
+            f"{shorten(repr(name))}; correct or unset it."
+        )
+    check_name(LAUNCH_VARIABLE, name)
 
 
 def new_name() -> str:
@@ -98,11 +89,26 @@ def _agreed_name() -> str:
     """Return the name that the main process has written to torchrun's store."""
     from torch.distributed import TCPStore
 
-    store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if not os.environ.get(name):
+            raise ZooError(f"{name} is not set, which torchrun sets; start the command with it.")
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     key = f"{_STORE_KEY}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    if is_main_process():
-        store.set(key, new_name())
-    return str(store.get(key).decode())
+    reason = f"torchrun's store at {host}:{port} (MASTER_ADDR, MASTER_PORT)"
+    try:
+        store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=STORE_SECONDS))
+    except (RuntimeError, ValueError) as error:
+        raise ZooError(
+            f"{reason} does not answer within {STORE_SECONDS} s; start the command with torchrun "
+            "again, or unset its variables."
+        ) from error
+    store.set_timeout(timedelta(seconds=NAME_SECONDS))
+    try:
+        if is_main_process():
+            store.set(key, new_name())
+        return str(store.get(key).decode())
+    except RuntimeError as error:
+        raise ZooError(f"{reason} has no name of the launch from the main process.") from error
 
 
 def register_resolvers() -> None:
@@ -141,23 +147,6 @@ def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[N
         if saved["LOCAL_RANK"] is None and "LOCAL_RANK" in os.environ:
             _leave_process_group()
         _restore(saved)
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Turn SIGTERM (time limit of a scheduler, stop of a W&B agent) into ``SystemExit``."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # no handlers: Python allows them in the main thread only
-        return
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

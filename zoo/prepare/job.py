@@ -59,7 +59,7 @@ def prepare(cfg: Config) -> None:
         ZooError: bad input.
     """
     settings: PrepareSettings = build(cfg.prepare)
-    if settings.folder is None:
+    if settings.folder is None or not settings.folder.strip():
         raise ZooError("A preparation needs prepare.folder, the folder that it writes to.")
     check_steps(cfg.steps)
     check_values(cfg.logger)
@@ -69,6 +69,12 @@ def prepare(cfg: Config) -> None:
     read = corpus.folder if isinstance(corpus, Aligned) else None
     if read is not None and folder.resolve() == Path(read).resolve():
         raise ZooError(f"prepare.folder is {folder}, as data.folder; choose another folder.")
+    root = getattr(corpus, "root", None)
+    if isinstance(root, str) and folder.resolve().is_relative_to(Path(root).resolve()):
+        raise ZooError(
+            f"prepare.folder is {folder}, within data.root={root}; choose a folder outside of the "
+            "corpus."
+        )
     stages = {split: stages_of(cfg, folder, split) for split in settings.splits}
     for stage in stages[settings.splits[0]]:
         stage.step.check()

@@ -58,14 +58,20 @@ def report_streams(
         yield ReportStream(row, instance, talk, tuple(islice(remaining, len(talk.segments))))
 
 
-def row_folder(place: int, system: str, knob: KnobValue | None) -> Path:
-    """Return the folder of a row in the run folder, which the command line takes without quotes.
+def row_folder(run: Path, place: int, system: str, knob: KnobValue | None) -> Path:
+    """Return the folder of a row in the run folder.
+
+    It has no "=", which would need quotes on a command line; runs of earlier versions have it.
 
     Args:
+        run: the run folder.
         place: position of the row in the results.
         system: name of the system; it may contain any character.
         knob: latency setting, or None.
     """
     setting = "" if knob is None else f"-{knob.name}{knob.value:g}"
-    name = re.sub(r"[^\w.+-]+", "-", f"{system}{setting}", flags=re.ASCII)
-    return Path("instances") / f"{place:02d}-{name}"
+    label = f"{system}{setting}"
+    earlier = re.sub(r"[^\w.=+-]+", "-", label)
+    name = re.sub(r"[^\w.+-]+", "-", label, flags=re.ASCII)
+    folders = [Path("instances") / f"{place:02d}-{one}" for one in (earlier, name)]
+    return folders[0] if (run / folders[0]).is_dir() else folders[1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data import manifest
+from zoo.disk.parsing import bounded_whole
 from zoo.errors import ZooError
 from zoo.results.join import DEVELOPMENT, RESULTS
 from zoo.results.names import main_score
@@ -155,7 +156,8 @@ def read_curve(path: Path) -> list[dict[str, Any]]:
         with path.open(newline="", encoding="utf-8") as file:
             for line in csv.DictReader(file):
                 if line.get(STEP):
-                    record = steps.setdefault(int(line[STEP]), {STEP: int(line[STEP])})
+                    step = bounded_whole(line[STEP])
+                    record = steps.setdefault(step, {STEP: step})
                     record |= {
                         name: float(value) for name, value in line.items() if value and name != STEP
                     }

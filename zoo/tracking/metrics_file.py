@@ -8,6 +8,7 @@ from pathlib import Path
 from zoo.disk.files import append_line, atomic_file, write_bytes
 
 STEP = "step"
+FORMULA = tuple("=+-@\t\r")  # first characters of a formula
 
 
 class MetricsFile:
@@ -32,7 +33,7 @@ class MetricsFile:
             metrics: values by name.
             step: optimizer step; None for metrics outside training.
         """
-        row = {STEP: step, **metrics}
+        row = {STEP: step, **{str(_cell(name)): _cell(value) for name, value in metrics.items()}}
         if self._columns is None:
             self._remove_partial_row()
             self._columns = self._read_columns()
@@ -74,3 +75,8 @@ class MetricsFile:
         breaks.
         """
         return self.path.read_text().splitlines() if self.path.exists() else []
+
+
+def _cell(value: float | str | None) -> float | str | None:
+    """Return a value that no spreadsheet takes for a formula, as in the name of a system."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in FORMULA else value

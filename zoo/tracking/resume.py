@@ -9,19 +9,21 @@ import yaml
 from zoo import __version__
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
+from zoo.tracking.run import CARD
 
 LENGTH = 60  # characters of a value in a message
 
 
-def folder_to_resume(given: object, *, multirun: bool) -> Path | None:
+def folder_to_resume(given: object, output: Path, *, multirun: bool) -> Path | None:
     """Return the run folder that ``resume=...`` names.
 
     Args:
         given: Value of the key; None resumes no run.
+        output: Folder that the job writes to.
         multirun: Whether the job is one of several.
 
     Raises:
-        ZooError: There is no such folder, or the job is one of several.
+        ZooError: There is no such folder, the job writes to another one, or it is one of several.
     """
     if given is None:
         return None
@@ -29,7 +31,13 @@ def folder_to_resume(given: object, *, multirun: bool) -> Path | None:
         raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
     if not isinstance(given, str) or not given or not Path(given).is_dir():
         raise ZooError(f"resume must name the folder of a run; there is no folder {str(given)!r}.")
-    return Path(given)
+    folder = Path(given)
+    if (folder / CARD).is_file() and output.resolve() != folder.resolve():
+        raise ZooError(
+            f"resume={given} continues in its folder and cannot write to {output}; leave out "
+            "hydra.run.dir."
+        )
+    return folder
 
 
 def check_same(

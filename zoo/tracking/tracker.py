@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from zoo.config.commands import SCRIPTS
 from zoo.disk.files import write_text
 from zoo.errors import INTERRUPTED
-from zoo.machine.launch import default_environment, job, terminable
+from zoo.machine.launch import default_environment, job
+from zoo.machine.signals import exit_code_of_signal, interruptible
 from zoo.results.training import WANDB_ADDRESS
 from zoo.tracking import artifacts
 from zoo.tracking.metrics_file import MetricsFile
@@ -74,7 +76,9 @@ class Tracker:
         self._contexts.enter_context(
             job(self.run.folder, multirun=self.run.multirun, overrides=self._overrides)
         )
-        self._contexts.enter_context(terminable())
+        resumable = self.run.kind in SCRIPTS
+        advice = f"resume={self.run.folder} continues it" if resumable else ""
+        self._contexts.enter_context(interruptible(advice, with_sigterm=True))
         try:
             if self.run.main:
                 self._start()
@@ -90,9 +94,10 @@ class Tracker:
         trace: TracebackType | None,
     ) -> None:
         online = self._wandb is not None and not self._wandb.offline
+        code = exit_code_of_signal() or exit_code(error)
         try:
             if self._wandb is not None:
-                self._wandb.finish(exit_code(error))
+                self._wandb.finish(code)
             if online and self._artifact_digests:
                 self._with_wandb(self._delete_stale_artifacts)
         finally:

@@ -71,7 +71,7 @@ def train(cfg: Config) -> float | None:
     device = machine(cfg)
     evaluate_from_start(cfg, overrides())
     check(cfg)
-    resume = folder_to_resume(cfg.resume, multirun=is_multirun())
+    resume = folder_to_resume(cfg.resume, run_folder(), multirun=is_multirun())
     options: Mapping[str, Any] = build(cfg.trainer).keywords
     callbacks = configured_callbacks(cfg)
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])

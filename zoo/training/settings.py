@@ -67,6 +67,7 @@ class TrainingSettings:
             "evaluate_every_steps",
             "log_every_steps",
             "save_every_steps",
+            "vocabulary_size",
         ):
             check_numbers("training", least=1, **{name: getattr(self, name)})
 

@@ -50,7 +50,7 @@ def to_overrides(arguments: Sequence[str]) -> list[str]:
             hydra_arguments.append(argument)
             if argument in WITH_VALUE:
                 hydra_arguments += [value for value in [next(remaining, None)] if value is not None]
-        elif not Path(argument).exists() and OVERRIDE.match(argument):
+        elif not (argument and Path(argument).exists()) and OVERRIDE.match(argument):
             hydra_arguments.append(argument)
         else:
             inputs.append(_existing(argument))
@@ -61,7 +61,7 @@ def to_overrides(arguments: Sequence[str]) -> list[str]:
 
 def _existing(path: str) -> str:
     """Return a path. Raises ZooError if there is no such file or folder."""
-    if not Path(path).exists():
+    if not path.strip() or not Path(path).exists():
         raise ZooError(
             f"There is no file or folder {path!r}; give audio files, folders and key=value."
         )

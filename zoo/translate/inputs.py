@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from zoo.disk.files import check_regular
 from zoo.errors import ZooError
 from zoo.streaming.sources import talk_of_file
-from zoo.talks import Talk
+from zoo.talks import Talk, check_talk_name
 
 # Files that are translated if a folder is given; a file that is named may have any suffix.
 AUDIO = (
@@ -29,7 +30,7 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
             no samples.
     """
     is_list = isinstance(paths, Sequence) and not isinstance(paths, str)
-    if not is_list or any(not isinstance(name, str) for name in paths):
+    if not is_list or any(not isinstance(name, str) or not name.strip() for name in paths):
         raise ZooError(f"inputs must be a list of files and folders, not {paths}.")
     files = list(dict.fromkeys(path for name in paths for path in _files(Path(name))))
     return [
@@ -43,6 +44,7 @@ def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         if not path.exists():
             raise ZooError(f"There is no file or folder {str(path)!r}.")
+        check_regular(path)
         yield path
         return
     files = [
@@ -66,4 +68,5 @@ def _names(files: Iterable[Path]) -> Iterator[str]:
             number += 1
             name = f"{file.stem}-{number}"
         taken.add(name)
+        check_talk_name(name, str(file))
         yield name

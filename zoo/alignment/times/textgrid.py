@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords
 from zoo.data.word_times import transcript_words
+from zoo.disk.parsing import bounded_number
 from zoo.errors import ZooError, shorten_list
 from zoo.languages import language as language_of
 from zoo.talks import Segment, Talk, Word
@@ -187,7 +188,7 @@ def _tiers(items: Iterator[str]) -> Iterator[tuple[str, list[Word]]]:
     """
 
     def number() -> float:
-        return float(next(items))
+        return bounded_number(next(items))
 
     def string() -> str:
         item = next(items)

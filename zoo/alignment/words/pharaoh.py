@@ -16,7 +16,7 @@ from zoo.errors import ZooError
 if TYPE_CHECKING:
     import torch
 
-LINK = re.compile(r"([0-9]+)-([0-9]+)")
+LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class PharaohFile:

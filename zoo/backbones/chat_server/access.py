@@ -4,6 +4,8 @@ import os
 import re
 from urllib.parse import urlsplit
 
+import httpx
+
 from zoo.errors import ZooError
 
 KEY = re.compile(r"[!-~]+")  # printable ASCII without space
@@ -45,15 +47,15 @@ def check_url(url: str | None) -> None:
         return
     try:
         address = urlsplit(url)
-        served = address.scheme in ("http", "https") and bool(address.hostname)
+        served = address.scheme in ("http", "https") and bool(httpx.URL(url).host)
         valid = served and (address.port or 1) > 0  # the port raises ValueError if it is no number
-    except ValueError:
+    except (ValueError, httpx.InvalidURL):
         valid = False
     if not valid:
         actual = "" if "@" in url or "?" in url else f", not {url!r}"  # no password is shown
         raise ZooError(f"backbone.url must be an address such as http://127.0.0.1:8000/v1{actual}.")
-    if address.username or address.password or address.query:
+    if "@" in address.netloc or "?" in url or "#" in url:
         raise ZooError(
-            "backbone.url must contain no password and no query, for it is logged; put the key in "
-            "an environment variable and name it as backbone.api_key_variable."
+            "backbone.url must contain no password, no query and no #, for it is logged; put the "
+            "key in an environment variable and name it as backbone.api_key_variable."
         )

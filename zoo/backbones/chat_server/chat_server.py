@@ -25,7 +25,7 @@ from zoo.backbones.chat_server.prompt import (
     Template,
 )
 from zoo.backbones.common.text.vocabulary import CLOSING
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.errors import ZooError, check_choice, check_numbers, shorten, shorten_list
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
 from zoo.streaming.stages import stage
@@ -40,6 +40,9 @@ from zoo.types import (
     Task,
 )
 
+MOST_TOKENS, MOST_CONNECTIONS, MOST_RETRIES = 1_000_000, 1000, 100
+DAY: Seconds = 86_400.0
+LISTED = 20  # names of models in a message
 PROBE: Samples = SAMPLE_RATE  # silence that ``load`` has the server answer
 
 
@@ -107,7 +110,7 @@ class ChatServer(Backbone):
             audio_part: Form of audio in messages: ``input_audio`` (OpenAI) or ``audio_url`` (vLLM).
             max_tokens: Maximum number of the model's tokens per answer.
             longest_seconds: Longest audio that the model takes. None: any length.
-            timeout_seconds: Longest time without any byte from the server.
+            timeout_seconds: Longest time of a request, until the end of its answer.
             retries: Number of repetitions of a failed request.
             connections: Maximum number of streams whose requests are sent at the same time.
             words: Words of a language without spaces: those of jieba, or all characters.
@@ -120,10 +123,11 @@ class ChatServer(Backbone):
         check_choice("backbone.prefix_place", prefix_place, get_args(PrefixPlace))
         check_choice("backbone.audio_part", audio_part, get_args(AudioPart))
         check_choice("backbone.words", words, get_args(Words))
-        check_numbers("A chat server", least=1, max_tokens=max_tokens, connections=connections)
-        check_numbers("A chat server", above=0, timeout_seconds=timeout_seconds)
-        check_numbers("A chat server", above=0, longest_seconds=longest_seconds)
-        check_numbers("A chat server", least=0, retries=retries)
+        check_numbers("A chat server", least=1, most=MOST_TOKENS, max_tokens=max_tokens)
+        check_numbers("A chat server", least=1, most=MOST_CONNECTIONS, connections=connections)
+        check_numbers("A chat server", above=0, most=DAY, timeout_seconds=timeout_seconds)
+        check_numbers("A chat server", above=0, most=DAY, longest_seconds=longest_seconds)
+        check_numbers("A chat server", least=0, most=MOST_RETRIES, retries=retries)
         check_url(url)
         check_variable(api_key_variable)
         self.url = url
@@ -178,7 +182,7 @@ class ChatServer(Backbone):
             if names and self.served not in names:
                 raise ZooError(
                     f"The server {self.url} has no model {self.served!r}; choose one of: "
-                    f"{self.client.mask_secrets(', '.join(names))}."
+                    f"{self._shown(names)}."
                 ) from error
             raise ZooError(
                 f"{error} A server that cannot continue an answer needs "
@@ -191,13 +195,16 @@ class ChatServer(Backbone):
         if self.model is not None:
             return self.model
         if len(names) != 1:
-            choices = self.client.mask_secrets(", ".join(names))
-            listed = f"; choose one of: {choices}" if names else ""
+            listed = f"; choose one of: {self._shown(names)}" if names else ""
             raise ZooError(
                 f"The server {self.url} lists {len(names)} models, so backbone.model must name "
                 f"one{listed}."
             )
         return names[0]
+
+    def _shown(self, names: Sequence[str]) -> str:
+        """Return the names of models for a message, without the key."""
+        return self.client.mask_secrets(shorten_list(map(shorten, names), LISTED))
 
     def open(self, session: Session) -> ChatServerState:
         """Create the empty state of a stream."""
@@ -232,8 +239,15 @@ class ChatServer(Backbone):
         Raises:
             ZooError: If a request fails.
         """
-        with ThreadPoolExecutor(min(len(sessions), self.connections)) as pool:
+        pool = ThreadPoolExecutor(min(len(sessions), self.connections))
+        try:
             return list(pool.map(self._answer, sessions, requests))
+        except BaseException:
+            self.client.ended.set()  # Ctrl-C and the first failure wait for no other stream
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+            self.client.ended.clear()
 
     def _answer(self, session: Session, request: Request) -> Hypothesis:
         """Transcribe if the request needs it, then translate."""

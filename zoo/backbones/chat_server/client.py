@@ -1,6 +1,5 @@
 """HTTP client of an OpenAI-compatible server: models, and answers that are streamed."""
 
-import json
 import logging
 import re
 import threading
@@ -10,16 +9,21 @@ from typing import Any, Literal, TypeVar
 
 import httpx
 
+from zoo.backbones.chat_server import answers
+from zoo.backbones.chat_server.answers import AnswerError, IncompleteError, ServerError, one_line
 from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
+from zoo.machine.deadline import LateError, call_within
 from zoo.types import Seconds
 
 Reason = Literal["stop", "length", "cut"]
 Result = TypeVar("Result")
-LONGEST_DETAIL = 300  # characters of a server's error text in a message
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504)  # statuses after which a later request may succeed
 UNLISTED = (404, 405, 500, 501)  # no list; transformers serve fails (500) without a hub cache
 FIRST_PAUSE: Seconds = 0.5  # before the first retry; doubled before each further one
+LONGEST_PAUSE: Seconds = 30.0
+LONGEST_TOKEN = 16  # characters: more per token are the answer of a server without max_tokens
+UNFINISHED = ("content_filter", "tool_calls", "function_call", "abort", "error")  # finish_reason
 TOO_LONG = re.compile(r"context.?(length|window|size)|too (long|large)|longer than", re.IGNORECASE)
 
 
@@ -45,7 +49,11 @@ class Completion:
 
 
 class Client:
-    """Sends requests to one server, from any number of threads."""
+    """Sends requests to one server, from any number of threads.
+
+    Attributes:
+        ended: While it is set, all requests end with an error.
+    """
 
     def __init__(
         self, url: str, *, key: str | None, timeout: Seconds, retries: int, connections: int
@@ -55,18 +63,30 @@ class Client:
         Args:
             url: Address of the API, such as http://127.0.0.1:8000/v1.
             key: Key that is sent as a bearer token, or None.
-            timeout: Longest time without any byte from the server.
+            timeout: Longest time of a request, until the end of its answer.
             retries: Number of repetitions of a request that failed for a reason that may pass.
             connections: Maximum number of simultaneous connections.
+
+        Raises:
+            ZooError: If proxies or certificates of the environment cannot be used.
         """
         self.url = url.rstrip("/")
         self._key = key
+        self._timeout = timeout
         self._retries = retries
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=connections),
-        )
+        self.ended = threading.Event()
+        try:
+            self._http = httpx.Client(
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=timeout,
+                limits=httpx.Limits(max_connections=connections),
+            )
+        except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
+            raise ZooError(
+                "A setting of the environment for HTTP (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, "
+                f"NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR) cannot be used ({self._line(error)}); "
+                "correct or unset it."
+            ) from None
         for library in ("httpx", "httpcore"):  # they log every request otherwise
             logging.getLogger(library).setLevel(logging.WARNING)
 
@@ -80,12 +100,7 @@ class Client:
         Raises:
             ZooError: If the server cannot be reached or refuses the key.
         """
-        listed = self._persist(self._list)
-        entries = listed.get("data") if isinstance(listed, Mapping) else None
-        entries = entries if isinstance(entries, list) else []
-        return [
-            str(entry["id"]) for entry in entries if isinstance(entry, Mapping) and "id" in entry
-        ]
+        return self._persist(self._list)
 
     def complete(self, body: Mapping[str, Any], stop: Callable[[str], bool]) -> Completion:
         """Request an answer and read it while it is generated.
@@ -99,66 +114,80 @@ class Client:
             RefusedError: If the server refuses the request.
             ZooError: If the server cannot be reached, fails repeatedly, or sends no choices.
         """
-        return self._persist(lambda: self._complete({**body, "stream": True}, stop))
+        return self._persist(
+            lambda abandoned: self._complete({**body, "stream": True}, stop, abandoned)
+        )
 
-    def _persist(self, send: Callable[[], Result]) -> Result:
+    def _persist(self, send: Callable[[threading.Event], Result]) -> Result:
         """Call ``send`` until it succeeds, with growing pauses between the calls."""
         pause = FIRST_PAUSE
         for retry in range(self._retries + 1):
             try:
-                return send()
-            except httpx.TimeoutException as error:
-                problem: Exception = error
-                reason = f"sent nothing for {self._http.timeout.read:g} s"
+                return call_within(self._timeout, send, self.ended)
+            except (httpx.TimeoutException, LateError):
+                if self.ended.is_set():
+                    raise ZooError(f"The request to the server {self.url} was ended.") from None
+                reason = f"has not answered within {self._timeout:g} s (backbone.timeout_seconds)"
+            except httpx.DecodingError as error:
+                reason = f"sends what cannot be decompressed ({self._line(error)})"
             except httpx.RequestError as error:
-                shown = _one_line(self.mask_secrets(str(error)))
-                problem, reason = error, f"cannot be reached ({shown})"
-            except _Busy as error:
-                problem, reason = error, f"fails ({error})"
+                reason = f"cannot be reached ({self._line(error)})"
+            except (_Busy, IncompleteError) as error:
+                reason = f"fails ({error})"
+            except AnswerError as error:
+                raise RefusedError(
+                    f"The server {self.url} sent {self._line(error)}; backbone.url must be that "
+                    "of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1."
+                ) from None
+            except (httpx.InvalidURL, UnicodeError) as error:
+                raise ZooError(
+                    f"backbone.url={self.url} is no address ({self._line(error)})."
+                ) from None
             if retry < self._retries:
-                threading.Event().wait(pause)
-                pause *= 2
+                self.ended.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
         raise ZooError(
             f"The server {self.url} {reason}, also after {self._retries} retries; start it, or "
             "correct backbone.url."
-        ) from (problem if self.mask_secrets(str(problem)) == str(problem) else None)
+        )
 
-    def _list(self) -> Any:
-        response = self._http.get(f"{self.url}/models")
-        if response.status_code in UNLISTED:
-            return None
-        self._check(response)
-        return _parsed(response.text)
+    def _list(self, abandoned: threading.Event) -> list[str]:
+        with self._http.stream("GET", f"{self.url}/models") as response:
+            if response.status_code in UNLISTED:
+                return []
+            self._check(response, abandoned)
+            return answers.models(answers.read(_body(response, abandoned)))
 
-    def _complete(self, body: Mapping[str, Any], stop: Callable[[str], bool]) -> Completion:
-        text, reason, choices = "", "stop", 0
-        with self._http.stream("POST", f"{self.url}/chat/completions", json=body) as response:
-            self._check(response)
-            for event in _events(response):
-                if "error" in event:
-                    raise self._refusal(0, _detail(event))
-                for choice in event.get("choices") or []:
-                    choices += 1
-                    message = choice.get("delta") or choice.get("message") or {}
-                    reason = choice.get("finish_reason") or reason
-                    for sign in message.get("content") or "":
+    def _complete(
+        self, body: Mapping[str, Any], stop: Callable[[str], bool], abandoned: threading.Event
+    ) -> Completion:
+        text, reason = "", None
+        address = f"{self.url}/chat/completions"
+        with self._http.stream("POST", address, json=body) as response:
+            self._check(response, abandoned)
+            events = "event-stream" in response.headers.get("content-type", "")
+            try:
+                for piece in answers.pieces(_body(response, abandoned), events=events):
+                    reason = piece.reason or reason or "stop"
+                    for sign in piece.text:
                         text += sign
                         if stop(text):
                             return Completion(text, "cut")
-        if not choices:
-            raise RefusedError(
-                f"The server {self.url} sent an answer without choices; backbone.url must be that "
-                "of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1."
-            )
+                        if len(text) >= LONGEST_TOKEN * body["max_tokens"]:
+                            return Completion(text, "length")
+            except ServerError as error:
+                raise self._refusal(0, str(error)) from None
+        if reason is None:
+            raise AnswerError("an answer without choices")
+        if reason in UNFINISHED:
+            raise RefusedError(f"The server {self.url} has not finished an answer ({reason}).")
         return Completion(text, "length" if reason == "length" else "stop")
 
-    def _check(self, response: httpx.Response) -> None:
+    def _check(self, response: httpx.Response, abandoned: threading.Event) -> None:
         """Raise an error that contains the server's own text unless a response is a success."""
         if response.is_success:
             return
-        response.read()
-        content = _parsed(response.text)
-        detail = _detail(content) if isinstance(content, Mapping) else response.text
+        detail = answers.detail(answers.read(_body(response, abandoned)))
         if response.status_code in BUSY and not TOO_LONG.search(detail):
             raise _Busy(self._shown(response.status_code, detail))
         raise self._refusal(response.status_code, detail)
@@ -175,45 +204,16 @@ class Client:
 
     def _shown(self, status: int, detail: str) -> str:
         """Return status and text of an error in one line, without the key."""
-        line = _one_line(self.mask_secrets(detail))
-        return ": ".join(text for text in (str(status or ""), line) if text)
+        return ": ".join(text for text in (str(status or ""), self._line(detail)) if text)
+
+    def _line(self, text: object) -> str:
+        """Return a text or the message of an error in one line, without the key."""
+        return one_line(self.mask_secrets(str(text)))
 
 
-def _events(response: httpx.Response) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of a stream of server-sent events, or of a plain JSON response."""
-    if "event-stream" not in response.headers.get("content-type", ""):
-        response.read()
-        content = _parsed(response.text)
-        yield content if isinstance(content, Mapping) else {}
-        return
-    for line in response.iter_lines():
-        field, _, value = line.partition(":")
-        if field != "data" or value.strip() == "[DONE]":
-            continue
-        content = _parsed(value)
-        yield content if isinstance(content, Mapping) else {}
-
-
-def _parsed(text: str) -> Any:
-    """Parse JSON; None for other text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _detail(content: Mapping[str, Any]) -> str:
-    """Return the text of an error response: vLLM, SGLang and FastAPI nest it differently."""
-    for name in ("error", "message", "detail"):
-        value = content.get(name)
-        if isinstance(value, Mapping):
-            return _detail(value)
-        if value:
-            return str(value)
-    return json.dumps(content)
-
-
-def _one_line(text: str) -> str:
-    """Return a text in one line of limited length, without a full stop."""
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= LONGEST_DETAIL else f"{line[:LONGEST_DETAIL]}..."
+def _body(response: httpx.Response, abandoned: threading.Event) -> Iterator[bytes]:
+    """Yield the parts of a body. Raises LateError once nobody waits for them."""
+    for part in response.iter_bytes():
+        if abandoned.is_set():
+            raise LateError
+        yield part

@@ -59,6 +59,7 @@ class SearchConfig:
     def __post_init__(self) -> None:
         """Raises ZooError for a value out of range and for options that prevent an end."""
         check_numbers("The search", least=1, beams=self.beams)
+        check_numbers("The search", least=-50, most=50, length_penalty=self.length_penalty)
         check_numbers("The search", above=0, repetition_penalty=self.repetition_penalty)
         check_numbers("The search", least=0, no_repeat_ngram=self.no_repeat_ngram)
         if self.loop_copies != 0:

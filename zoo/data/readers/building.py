@@ -16,7 +16,7 @@ from zoo.data.readers.films import streamable_file
 from zoo.disk.files import check_name_is_text
 from zoo.errors import ZooError
 from zoo.formats.segment_order import in_order
-from zoo.talks import Segment, Talk, Target, of_one_name
+from zoo.talks import Segment, Talk, Target, check_talk_name, of_one_name
 from zoo.types import Seconds
 
 # Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
@@ -55,12 +55,13 @@ def build_talks(
 
 
 def _check_names(recordings: Sequence[Recording]) -> None:
-    """Raise ZooError for two recordings of one name and for names that are no text.
+    """Raise ZooError for a name that cannot be shown, and for two recordings of one name.
 
     Logs and reports name them alike.
     """
     for one in recordings:
         check_name_is_text(one.audio)
+        check_talk_name(one.name, one.where)
     if same_name := of_one_name(recordings):
         other, one = same_name
         raise ZooError(

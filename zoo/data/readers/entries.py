@@ -97,9 +97,9 @@ def required(value: str | None, *, corpus: str, key: str, what: str) -> Path:
         what: what the path must name.
 
     Raises:
-        ZooError: the path is None.
+        ZooError: the path is None or blank.
     """
-    if value is None:
+    if value is None or not value.strip():
         raise ZooError(f"data={corpus} needs data.{key}, {what}.")
     return Path(value)
 

@@ -12,6 +12,7 @@ from zoo.data.readers.entries import (
     existing_folder,
     required,
 )
+from zoo.disk.parsing import bounded_number
 from zoo.errors import ZooError
 from zoo.formats.text import read_lines
 from zoo.talks import Talk
@@ -64,7 +65,7 @@ def _fields(row: str, *, where: str) -> tuple[str, float, float]:
     """Return recording, start and end of a line. Raises ZooError for another line."""
     try:
         name, start, end = row.split()
-        return name, float(start), float(end)
+        return name, bounded_number(start), bounded_number(end)
     except ValueError as error:
         raise ZooError(
             f"{where} must have the name of a recording, a start and an end in seconds, "

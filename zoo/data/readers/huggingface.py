@@ -13,6 +13,7 @@ from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, required
 from zoo.disk.files import sha256, write_bytes
+from zoo.disk.parsing import bounded_number
 from zoo.errors import ZooError, unknown_choice
 from zoo.formats.text import recording_name
 from zoo.talks import Talk
@@ -109,7 +110,7 @@ class HuggingFace:
         duration: Seconds | None = None
         if self.segments is not None:
             try:
-                offset, duration = float(row["offset"]), float(row["duration"])
+                offset, duration = map(bounded_number, (row["offset"], row["duration"]))
             except (KeyError, TypeError, ValueError) as error:
                 raise ZooError(f"{where} must have offset and duration in seconds.") from error
         source = _text(row, self.transcript, self.source_language, where=where)

@@ -13,7 +13,7 @@ from typing import Any
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, at, required
 from zoo.data.readers.films import channel_file
-from zoo.disk.parsing import parse_object
+from zoo.disk.parsing import bounded_number, parse_object
 from zoo.errors import ZooError
 from zoo.talks import Talk
 from zoo.types import Seconds
@@ -65,7 +65,7 @@ class Lhotse:
         cut = _cut(line, where)
         file = _channels(cut, _file(cut, path.parent, where), where)
         try:
-            start, duration = float(cut["start"]), float(cut["duration"])
+            start, duration = map(bounded_number, (cut["start"], cut["duration"]))
             entries = [
                 self._entry(item, where=f"{where}, supervision {number}")
                 for number, item in enumerate(cut.get("supervisions") or [], start=1)
@@ -78,7 +78,7 @@ class Lhotse:
     def _entry(self, item: Mapping[str, Any], *, where: str) -> SegmentEntry:
         """Return the segment of a supervision; its times start at the start of the cut."""
         try:
-            start, duration = float(item["start"]), float(item["duration"])
+            start, duration = map(bounded_number, (item["start"], item["duration"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ZooError(f"{where} has no start or duration in seconds.") from error
         # A cut may begin shortly after its supervision, and may end shortly before it.

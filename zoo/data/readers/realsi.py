@@ -1,6 +1,5 @@
 """RealSI: talks of about five minutes, translated as interpreters do (Cheng et al., 2024)."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, audio_file, required
+from zoo.disk.parsing import bounded_number, parse_json
 from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
 from zoo.talks import Talk
@@ -61,8 +61,8 @@ def _recording(path: Path, folder: Path) -> Recording:
     """Return the talk of a JSON file. Raises ZooError for another content."""
     text = read_text(path)
     try:
-        content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        content = parse_json(text)
+    except ValueError as error:
         line = getattr(error, "lineno", 1)
         raise ZooError(f"{path}, line {line}, is not JSON ({error}).") from error
     if not isinstance(content, dict) or not isinstance(content.get("segment"), list):
@@ -83,7 +83,7 @@ def _entry(item: Mapping[str, Any], *, where: str) -> SegmentEntry:
     try:
         start, end = (_number(item[key]) / MS for key in ("start_time", "end_time"))
         source, target = item["src_text"], item["trg_text"]
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ZooError(
             f"{where} must have start_time and end_time in milliseconds, src_text and trg_text."
         ) from error
@@ -94,6 +94,6 @@ def _entry(item: Mapping[str, Any], *, where: str) -> SegmentEntry:
 
 def _number(value: object) -> float:
     """Return a number of JSON. Raises TypeError for another value."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, str):
         raise TypeError
-    return float(value)
+    return bounded_number(value)

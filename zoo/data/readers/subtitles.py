@@ -6,11 +6,12 @@ from pathlib import Path
 
 from zoo.data.readers.entries import at
 from zoo.data.readers.tables import read_rows
+from zoo.disk.parsing import bounded_number
 from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
 from zoo.types import Seconds
 
-_TIME = r"(\d+):([0-5]\d):([0-5]\d)[,.](\d{3})"
+_TIME = r"(\d{1,6}):([0-5]\d):([0-5]\d)[,.](\d{3})"
 _TIMES = re.compile(rf"{_TIME}\s+-->\s+{_TIME}(?:\s.*)?")
 # Marks of style, which no viewer shows as text.
 _STYLE = re.compile(r"</?(?:[biu]|font)(?:\s[^>]*)?>|\{\\an?\d+\}", re.IGNORECASE)
@@ -97,7 +98,7 @@ def read_tsv(path: Path) -> list[Timed]:
         if not text.strip():
             raise ZooError(f"{where} has times without a text.")
         try:
-            lines.append(Timed(where, text, float(start), float(end)))
+            lines.append(Timed(where, text, bounded_number(start), bounded_number(end)))
         except ValueError as error:
             raise ZooError(
                 f"{where} must begin with start and end in seconds, not {start!r} and {end!r}."

@@ -6,6 +6,7 @@ A part that cannot be loaded, or does not fit the network, raises a ZooError of 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -24,6 +25,7 @@ from transformers.utils import logging
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
+from zoo.backbones.common.pretrained.weights import tensor_files
 from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
@@ -191,6 +193,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
         model, report = from_pretrained(
             network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
         )
+    tensor_files(sorted(Path(name).glob("*.safetensors")))  # Transformers converts other types
     missing = sorted(report["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")

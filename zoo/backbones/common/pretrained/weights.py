@@ -30,6 +30,9 @@ from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, shorten_list
 
 WEIGHTS = "model.safetensors"
+# Types of weights and of counters beside them. The others belong to quantized models, whose scales
+# a network in float32 lacks, or lose a part of each value.
+STORED = ("F64", "F32", "F16", "BF16", "I64", "I32")
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
 
 
@@ -185,6 +188,11 @@ def load_weights(module: nn.Module, folder: Path) -> None:
                 f"Checkpoint {str(folder)!r} does not fit the network: {name} has shape "
                 f"{list(tensor.shape)}, the network needs {list(state[name].shape)}."
             )
+        if tensor.is_floating_point() != state[name].is_floating_point():
+            raise ZooError(
+                f"Checkpoint {str(folder)!r} does not fit the network: {name} has the type "
+                f"{tensor.dtype}, the network needs {state[name].dtype}."
+            )
         state[name].copy_(tensor)
     check_finite(module, str(folder))
     mark_restored(module)
@@ -269,7 +277,13 @@ def tensor_files(paths: Iterable[Path]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in paths:
         with open_tensors(path) as file:
-            files |= dict.fromkeys(file.keys(), path)
+            for name in file.keys():  # noqa: SIM118 (the file is no mapping)
+                if (kind := file.get_slice(name).get_dtype()) not in STORED:
+                    raise ZooError(
+                        f"{path} has {name} as {kind}, which is no type of weights here; save the "
+                        "model in float32, float16 or bfloat16."
+                    )
+                files[name] = path
     return files
 
 

@@ -1,0 +1,153 @@
+"""Odd files, folders and names: one sentence, and nothing is written elsewhere."""
+
+import csv
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
+from zoo.config import compose
+from zoo.config.commands import run_script
+from zoo.data.cache import cache_root
+from zoo.data.readers.entries import required
+from zoo.disk.files import check_links
+from zoo.errors import ZooError
+from zoo.formats import text
+from zoo.prepare.job import prepare
+from zoo.results.files import row_folder
+from zoo.talks import check_talk_name
+from zoo.tracking.metrics_file import MetricsFile
+from zoo.translate.command_line import to_overrides
+from zoo.translate.inputs import find_talks
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """A folder with a pipe, which nobody writes."""
+    os.mkfifo(tmp_path / "pipe.wav")
+    return tmp_path
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "inputs of a translation": lambda folder: find_talks(
+        [str(folder / "pipe.wav")], source_language="en", folder=folder
+    ),
+    "a run that is resumed": check_links,
+    "a folder of weights": lambda folder: compose("evaluate", [f"backbone.checkpoint={folder}"]),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_pipe_is_not_read(kind: str, pipe: Path) -> None:
+    with pytest.raises(ZooError, match=r"pipe\.wav is a pipe, a socket or a device, not a file"):
+        READERS[kind](pipe)
+
+
+def test_an_empty_path_is_none() -> None:
+    with pytest.raises(ZooError, match="There is no file or folder ''"):
+        to_overrides([""])
+    for blank in ("", " "):
+        with pytest.raises(ZooError, match="inputs must be a list of files and folders"):
+            find_talks([blank], source_language="en", folder=Path())
+        with pytest.raises(ZooError, match=r"needs data\.root"):
+            required(blank, corpus="folder", key="root", what="a folder")
+        with pytest.raises(ZooError, match=r"needs prepare\.folder"):
+            prepare(compose("prepare", [f"prepare.folder='{blank}'"]))
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\nb", "a\x9bb", "a\u202eb", "M\udcfcnchen", "a\0"])
+def test_a_name_that_no_log_and_no_terminal_can_have(name: str) -> None:
+    with pytest.raises(ZooError, match="not UTF-8 or has control characters") as raised:
+        check_talk_name(name, f"/talks/{name}.wav")
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["München", "中文", "a\u3000b", "👋", "a=b (1) #2", "\u0130"])
+def test_other_names_are_used(name: str) -> None:
+    check_talk_name(name, name)
+
+
+def test_control_characters_of_a_sentence_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise ZooError("There is no file a\x1b[2J\x9b\u202e中.wav.")
+
+    with pytest.raises(SystemExit):
+        run_script(work)
+    assert capsys.readouterr().err == ("error: There is no file a\\x1b[2J\\x9b\\u202e中.wav.\n")
+
+
+def test_the_cache_may_be_below_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("SIMULZOO_CACHE", "~/cache")
+    assert cache_root() == Path("/home/me/cache")
+    monkeypatch.setenv("SIMULZOO_CACHE", "~no_such_user_here/cache")
+    with pytest.raises(ZooError, match="SIMULZOO_CACHE"):
+        cache_root()
+
+
+@pytest.mark.parametrize("inner", ["", "prepared"])
+def test_a_preparation_does_not_write_into_its_corpus(inner: str, tmp_path: Path) -> None:
+    given = ["data=folder", f"data.root={tmp_path}", f"prepare.folder={tmp_path / inner}"]
+    with pytest.raises(ZooError, match=r"within data\.root=.*; choose a folder outside"):
+        prepare(compose("prepare", given))
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_cell_of_the_metrics_is_a_formula(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path)
+    file.append({"system": "=cmd|'/c calc'!A0", "BLEU": -1.5, "knob": "m=1"})
+    (row,) = csv.DictReader(file.path.open())
+    assert (row["system"], row["BLEU"], row["knob"]) == ("'=cmd|'/c calc'!A0", "-1.5", "m=1")
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.bool, torch.float8_e4m3fn, torch.complex64]
+)
+def test_weights_of_other_types_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
+    save_file({"weight": torch.zeros(2, 3).to(dtype)}, tmp_path / WEIGHTS)
+    with pytest.raises(ZooError, match=r"has weight as .*, which is no type of weights here"):
+        tensor_files([tmp_path / WEIGHTS])
+
+
+def test_whole_numbers_are_no_weights(tmp_path: Path) -> None:
+    network = nn.Linear(3, 2, bias=False)
+    save_file({"weight": torch.zeros(2, 3, dtype=torch.int64)}, tmp_path / WEIGHTS)
+    with pytest.raises(ZooError, match=r"weight has the type torch\.int64, the network needs"):
+        load_weights(network, tmp_path)
+    save_file({"weight": torch.ones(2, 3, dtype=torch.float16)}, tmp_path / WEIGHTS)
+    load_weights(network, tmp_path)
+    assert network.weight.eq(1).all()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["/d/a=b", "/d/a(1)", "/d/a#1", "/d/Müller", "/d/中文", "/d/a&b", "/d/{a", "/d/it's", "=3"],
+)
+def test_the_advice_for_a_value_that_needs_quotes_is_right(value: str) -> None:
+    with pytest.raises(ZooError, match="with two pairs of quotes: ") as raised:
+        compose("evaluate", ["system=replay", f"system.log={value}"])
+    [advised] = shlex.split(str(raised.value).partition("pairs of quotes: ")[2].removesuffix("."))
+    assert compose("evaluate", ["system=replay", advised]).system.log == value
+
+
+def test_folders_of_rows_need_no_quotes(tmp_path: Path) -> None:
+    name = "local_agreement+backbone=chat_server"
+    folder = row_folder(tmp_path, 1, name, None)
+    assert folder == Path("instances/01-local_agreement+backbone-chat_server")
+    assert compose("evaluate", ["system=replay", f"system.log={folder}"]).system.log == str(folder)
+    earlier = Path("instances") / f"01-{name}"
+    (tmp_path / earlier).mkdir(parents=True)
+    assert row_folder(tmp_path, 1, name, None) == earlier
+
+
+def test_a_line_of_millions_of_characters_is_no_reference(tmp_path: Path) -> None:
+    path = tmp_path / "ref.txt"
+    path.write_text("ein Satz\n" + "x" * 6_000_000)
+    with pytest.raises(ZooError, match=r"ref\.txt, line 2, has 6000000 characters"):
+        text.read_lines(path)
