@@ -6,6 +6,7 @@ music and noise, and a text that is kept over a long pause no longer helps.
 
 from dataclasses import dataclass
 
+from zoo.errors import check_numbers
 from zoo.history.voice_activity import VoiceActivity
 from zoo.types import Seconds
 
@@ -26,6 +27,11 @@ class Speech:
     pause_seconds: Seconds = 2.0
     pad_seconds: Seconds = 0.5
     threshold: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_numbers("speech", above=0, pause_seconds=self.pause_seconds)
+        check_numbers("speech", least=0, pad_seconds=self.pad_seconds)
+        check_numbers("speech", least=0, most=1, threshold=self.threshold)
 
     def segments(self) -> VoiceActivity:
         """Return the history whose segments are the stretches of speech."""
