@@ -131,7 +131,13 @@ SCORED: dict[str, tuple[Lines, str, str, list[str]]] = {
         [{**one, "index": index} for one, index in zip(SENTENCES, (2, 3, 10**12), strict=True)],
         "",
         "",
-        ["the log lacks the streams of index 1, 4 to 999999999999"],
+        ["the log lacks the streams of index 0 to 1, 4 to 999999999999"],
+    ),
+    "output that ends long before the last segments": (
+        [stream(0, "a", "Eins zwei.", 100.0, delays=[5000.0, 9000.0], elapsed=[])],
+        "".join(f"- {{duration: 10.0, offset: {at}.0, wav: a.wav}}\n" for at in range(0, 60, 10)),
+        "Eins zwei.\n" * 6,
+        ["writes nothing for the last 5 segments of 1 of 1 streams (a)"],
     ),
     "delays after the end": (
         [{**one, "elapsed": []} for one in times(0, lambda delays: [*delays[:-1], 6000.0])],
@@ -268,6 +274,12 @@ REFUSED: dict[str, tuple[Lines, str, str, str]] = {
         YAML,
         REFERENCES,
         r"elapsed times up to 0.00401 s beside delays up to 4 s \(index 0\); are they seconds",
+    ),
+    "elapsed times in microseconds": (
+        [{**one, "elapsed": [1000 * time for time in one["elapsed"]]} for one in TALKS],
+        YAML,
+        REFERENCES,
+        "elapsed times up to 6020 s beside delays up to 6 s; are they in another unit",
     ),
     "delays in seconds": (
         [stream(0, "a", "Das ist gut.", 9.0, delays=[1.0, 2.0, 2.0])],

@@ -344,6 +344,10 @@ def targets() -> dict[str, Target]:
         sound("FLAC", "PCM_16"),
         sound("AIFF", "PCM_16"),
         sound("AU", "ULAW"),
+        sound("MP3", "MPEG_LAYER_III"),
+        2 * sound("MP3", "MPEG_LAYER_III"),
+        sound("OGG", "VORBIS"),
+        2 * sound("OGG", "OPUS"),
     ]
     config = json.loads(intact()["config.json"])
     tensors = save({"a": torch.zeros(2), "b": torch.ones(1)})

@@ -92,10 +92,10 @@ def match_streams(
 
 
 def flag_missing(source: InstanceSource) -> tuple[str, ...]:
-    """Flag a log that lacks streams: its indices, which count from 0 or 1, have gaps."""
+    """Flag a log that lacks streams: its indices, which count from 0, have gaps."""
     present = sorted(instance.index for instance in source.instances())
     gaps: list[str] = []
-    for before, after in pairwise([min(1, *present) - 1, *present]):
+    for before, after in pairwise([-1, *present]):
         if after == before + 2:
             gaps.append(f"{before + 1}")
         elif after > before + 2:

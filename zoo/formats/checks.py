@@ -23,6 +23,7 @@ FASTEST = 100.0
 FASTEST_BURST = 1000.0
 # Ratio of two times of a stream, or of a log, above which one of them has another unit.
 OTHER_UNIT = 100.0
+SLOWEST = 500.0  # most seconds of elapsed time per second of delay in a log
 # A tool may pad the last chunk, so that a delay is after the end of the source. No model has a
 # longer window than this.
 LONGEST_PADDING: Seconds = 30.0
@@ -133,7 +134,7 @@ def check_log(instances: Sequence[Instance], path: Path) -> None:
         path: The log, for the message.
 
     Raises:
-        ZooError: The streams are so fast that their times must have another unit.
+        ZooError: The streams are so fast or slow that their times must have another unit.
     """
     length = sum(one.source_length for one in instances)
     different = sum(len(set(one.units)) for one in instances)
@@ -150,6 +151,12 @@ def check_log(instances: Sequence[Instance], path: Path) -> None:
         raise ZooError(
             f"{path} has {units} units after {latest:g} s of {length:g} s of source; are its "
             "delays seconds instead of milliseconds?"
+        )
+    elapsed = sum(max(one.elapsed, default=0.0) for one in written)
+    if latest > 0 and elapsed > SLOWEST * latest:
+        raise ZooError(
+            f"{path} has elapsed times up to {elapsed:g} s beside delays up to {latest:g} s; are "
+            "they in another unit than milliseconds?"
         )
 
 

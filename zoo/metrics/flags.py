@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from typing import Protocol
 from unicodedata import is_normalized, normalize
 
@@ -26,6 +27,7 @@ CUT: Seconds = 0.5  # a stream that ends earlier before its last segment is cut;
 # and by up to this share of the source.
 PADDING: Seconds = 2.0
 PADDING_SHARE = 0.1
+SILENT_END: Seconds = 30.0  # of segments after the last output
 FORM_SHARE = 1e-3  # least share of the reference units that only differ in their Unicode form
 
 MISSING_UNITS = 5  # number of units from which on a sentence without translation is reported
@@ -105,6 +107,7 @@ def flags(
         _flag_times(instances),
         _flag_after_end(instances),
         _flag_cut(instances, references),
+        _flag_end(instances, references),
         _flag_blank(references),
         _flag_forms(instances, references),
         *(flag_speech(instances) if with_speech else []),
@@ -317,6 +320,25 @@ def _flag_cut(
     if not cut:
         return ""
     return f"stops before the end of {len(cut)} of {len(instances)} streams ({cut[0]})"
+
+
+def _flag_end(
+    instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
+) -> str:
+    """Flag streams whose output ends long before the recording, as after a crash."""
+    silent: list[tuple[str, int]] = []
+    for instance, segments in zip(instances, references, strict=False):
+        last = max(instance.delays, default=inf)  # a stream without output has a flag of its own
+        rest = [one for one in segments if one.offset > last and one.text.strip()]
+        if sum(one.duration for one in rest) > SILENT_END:
+            silent.append((instance.talk, len(rest)))
+    if not silent:
+        return ""
+    talk, number = silent[0]
+    return (
+        f"writes nothing for the last {number} segments of {len(silent)} of {len(instances)} "
+        f"streams ({talk})"
+    )
 
 
 def _flag_blank(references: Sequence[Sequence[ReferenceSegment]]) -> str:
