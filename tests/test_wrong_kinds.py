@@ -67,8 +67,8 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate system=streamatt history.words={}": "history.words must be a whole number",
     "evaluate resume=[a]": "resume must name the folder of a run; there is no folder",
     "evaluate device=null": f"Unknown device 'None'; {DEVICES}",
-    "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: ar, ca,",
-    "evaluate source_language=null": "Unknown source_language 'None'; choose one of: ar, ca,",
+    "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: af, am,",
+    "evaluate source_language=null": "Unknown source_language 'None'; choose one of: af, am,",
     # numbers of memory, of jobs, and none at all
     "evaluate evaluation.resamples=1000000000000": (
         "evaluation.resamples must be a number of at most 1000000, not 1000000000000."

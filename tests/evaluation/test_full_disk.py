@@ -43,8 +43,9 @@ def test_an_evaluation_can_be_resumed(
 
     finished = {path: path.read_bytes() for path in run.rglob("streams*.jsonl")}
     filler.unlink()
-    again = [f"resume={run}"] if (run / "provenance.json").is_file() else []
-    result = evaluate(*given, *again, f"hydra.run.dir={disk / 'again'}")
+    begun = (run / "provenance.json").is_file()
+    again = f"resume={run}" if begun else f"hydra.run.dir={disk / 'again'}"
+    result = evaluate(*given, again)
     assert result.code == 0, result.err
     rows = json.loads(next(disk.glob("*/results.json")).read_text())
     assert [row["knob"]["value"] for row in rows] == [1, 2]

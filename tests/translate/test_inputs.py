@@ -52,7 +52,7 @@ def test_a_name_of_an_old_archive_is_refused(tmp_path: Path, copies: Path) -> No
     """A name in Latin-1, which no file of the output can have."""
     path = write(tmp_path / "in" / "a.wav")
     path.rename(os.fsdecode(bytes(path.parent) + b"/M\xfcnchen.wav"))
-    with pytest.raises(ZooError, match=r"M\\xfcnchen.wav' is not in UTF-8; rename the file"):
+    with pytest.raises(ZooError, match=r"M\\udcfcnchen.wav' has a name that is not UTF-8"):
         names([tmp_path / "in"], copies)
 
 

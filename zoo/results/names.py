@@ -124,6 +124,9 @@ SCORES = (
 COMET = _quality("COMET", digits=4)
 
 
+TRANSCRIPT_SCORES = [entry.name for entry in SCORES if "transcript" in entry.columns]
+
+
 def find_entry(name: str, rows: Sequence[Row] = ()) -> Entry:
     """Return the entry of a score; a computation-aware score may have that of the ideal one.
 
@@ -187,7 +190,12 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         return [*_columns("unreferenced"), *comet]
 
     kind: TableKind = "sentences" if kinds == {"sentences"} else "talks"
-    scored = {name for row in rows for name, value in row.scores.items() if value is not None}
+    scored = {
+        name
+        for row in rows
+        for name, value in row.scores.items()
+        if value is not None and (has_speech_scores(row) or name in TRANSCRIPT_SCORES)
+    }
     shown = _columns(kind, scored)
     if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):
         shown = [_in_milliseconds(column) for column in shown]

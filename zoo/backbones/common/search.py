@@ -45,7 +45,7 @@ class SearchConfig:
             excluded.
         loop_copies: An answer ends as soon as its text, the kept text included, ends with this many
             equal n-grams in a row, of at least 8 tokens altogether, and all but the first of them
-            are removed (ours). 0 disables the control.
+            are removed (ours). None disables the control.
     """
 
     beams: int = 1
@@ -54,7 +54,7 @@ class SearchConfig:
     repetition_penalty: float = 1.0
     repetition: Literal["text", "prompt"] = "text"
     suppress: Sequence[str] = ()
-    loop_copies: int = 0
+    loop_copies: int | None = None
 
     def __post_init__(self) -> None:
         """Raises ZooError for a value out of range and for options that prevent an end."""
@@ -62,8 +62,7 @@ class SearchConfig:
         check_numbers("The search", least=-50, most=50, length_penalty=self.length_penalty)
         check_numbers("The search", above=0, repetition_penalty=self.repetition_penalty)
         check_numbers("The search", least=0, no_repeat_ngram=self.no_repeat_ngram)
-        if self.loop_copies != 0:
-            check_numbers("The search", least=2, loop_copies=self.loop_copies)
+        check_numbers("The search", least=2, loop_copies=self.loop_copies)
         if self.repetition == "prompt" and self.no_repeat_ngram == 1:
             raise ZooError(
                 "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end "
@@ -151,17 +150,17 @@ def search(
         streams = zip(begun, limits, conditions, strict=True)
         texts = [GreedyText(tokens, limit, stop) for tokens, limit, stop in streams]
         answers = greedy_search(continuation, rules, texts, ends, stop_marks)
-    if not copies:
+    if copies is None:
         return answers
     pairs = zip(answers, contexts, strict=True)
     return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
 
 
 def _with_loops(
-    stops: Sequence[Stop | None], contexts: Sequence[SearchContext], copies: int
+    stops: Sequence[Stop | None], contexts: Sequence[SearchContext], copies: int | None
 ) -> Sequence[Stop | None]:
-    """Return the stop conditions of answers that also end when they loop, unless copies is 0."""
-    if not copies:
+    """Return the stop conditions of answers that also end when they loop, unless copies is None."""
+    if copies is None:
         return stops
     pairs = zip(contexts, stops, strict=True)
     return [loop_stop(context.earlier, copies, stop) for context, stop in pairs]

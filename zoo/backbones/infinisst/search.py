@@ -38,6 +38,10 @@ class TurnSearchConfig(SearchConfig):
     def __post_init__(self) -> None:
         """Raises ZooError if an option is out of range or a turn could not have a single id."""
         SearchConfig.__post_init__(self)
+        if self.loop_copies is not None:
+            raise ZooError(
+                "loop_copies is no option of InfiniSST, whose turns have few tokens; leave it null."
+            )
         check_numbers("The search", least=1, tokens_per_chunk=self.tokens_per_chunk)
         check_numbers("The search", least=0, lookback=self.lookback)
         if self.at_limit == "drop" and self.tokens_per_chunk == 1:
