@@ -126,6 +126,8 @@ class Places:
             if f"<{name}>" in command.text:
                 prepares = command.kind == "zoo.prepare"
                 values[name] = str(self.runs / name if prepares else self._prepared(*pair))
+        if "<recordings>" in command.text:
+            values["recordings"] = str(self._recordings())
         if trained := re.search("<(run|run folder)>/export", command.text):
             values[trained[1]] = str(self._export(command).parent)
         elif finished := re.search("<(run|run folder)>", command.text):
@@ -133,6 +135,16 @@ class Places:
         if re.search(r"(?:checkpoint|name|weights\.\w+)=<folder>", command.text):
             values["folder"] = str(self._weights(command))
         return values
+
+    def _recordings(self) -> Path:
+        """Return a folder with one recording and its transcript, which the first call writes."""
+        folder = self.folder / "recordings"
+        if not folder.exists():
+            folder.mkdir()
+            wave = min((self.folder / "mustc").rglob("*.wav"))
+            shutil.copy(wave, folder / "talk.wav")
+            (folder / "talk.en.tsv").write_text("0.0\t3.0\tThe old man reads a book.\n")
+        return folder
 
     def _prepared(self, source: str, target: str) -> Path:
         """Return the folder of prepared talks of a direction, which the first call prepares."""
