@@ -80,8 +80,8 @@ def test_a_run_says_how_it_is_continued(tmp_path: Path, capfd: pytest.CaptureFix
     with pytest.raises(SystemExit) as left:
         run_script(work)
     assert left.value.code == INTERRUPTED
-    said = capfd.readouterr().err
-    assert f"ended by SIGINT; resume={tmp_path / 'run'} continues it." in said
+    printed = capfd.readouterr().err
+    assert f"ended by SIGINT; resume={tmp_path / 'run'} continues it." in printed
     assert signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.default_int_handler)
 
 

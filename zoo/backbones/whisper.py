@@ -136,7 +136,8 @@ class Whisper(EncoderDecoder):
         check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
         self.name = name
         check_numbers("Whisper", least=0, padding_seconds=padding_seconds)
-        self.padding: Samples = SPAN if padding_seconds is None else _samples(padding_seconds)
+        silence = SPAN_SECONDS if padding_seconds is None else padding_seconds
+        self.padding: Samples = round(silence * SAMPLE_RATE)
         self.prompt = prompt
         self.prompt_tokens = prompt_tokens
         self.no_speech = no_speech
@@ -368,7 +369,3 @@ class Whisper(EncoderDecoder):
         hidden = channels[0].T  # (frames, width)
         positions: Tensor = self.encoder.embed_positions.weight[: len(hidden)]
         return hidden + positions
-
-
-def _samples(seconds: Seconds) -> Samples:
-    return round(seconds * SAMPLE_RATE)

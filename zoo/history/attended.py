@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, get_args
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History, frames_beyond, longest_within
-from zoo.history.restart import Auto, Restart
+from zoo.history.restart import Auto, Restart, decide_restart
 from zoo.history.speech import Speech
 from zoo.history.voice_activity import DetectorState, VoiceActivity
 from zoo.streaming.session import Session
@@ -92,8 +92,7 @@ class AttendedHistory(History, ABC):
 
     def guard(self, *, by_default: bool) -> None:
         """Turn ``auto`` into ``Restart`` and ``Speech``, or into neither; see ``History``."""
-        if self.restart == "auto":
-            self.restart = Restart() if by_default else None
+        self.restart = decide_restart(self.restart, by_default=by_default)
         if self.speech == "auto":
             self.speech = Speech() if by_default else None
         self._divide()

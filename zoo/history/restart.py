@@ -86,6 +86,13 @@ class Restart:
         return Cut(tokens=num_written, frames=begin)
 
 
+def decide_restart(restart: Restart | Auto | None, *, by_default: bool) -> Restart | None:
+    """Return a restart whose ``auto`` is decided by the backbone; see ``History.guard``."""
+    if restart != "auto":
+        return restart
+    return Restart() if by_default else None
+
+
 def _frames_of_words(session: Session, hypothesis: Hypothesis) -> Frames:
     """Return the end of the last frame to which the written words are aligned.
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
-from zoo.history.restart import Auto, Restart
+from zoo.history.restart import Auto, Restart, decide_restart
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -122,8 +122,7 @@ class VoiceActivity(History):
 
     def guard(self, *, by_default: bool) -> None:
         """Turn ``auto`` into ``Restart``, or into none; see ``History``."""
-        if self.restart == "auto":
-            self.restart = Restart() if by_default else None
+        self.restart = decide_restart(self.restart, by_default=by_default)
         self._set_needs()
 
     def _set_needs(self) -> None:
@@ -191,8 +190,7 @@ class VoiceActivity(History):
             session: The stream.
             begin: Kept sample.
         """
-        state: DetectorState = session.history_state
-        self._score(session, state)
+        state: DetectorState = session.history_state  # ``onset`` has scored this step's windows
         first = session.audio_start + begin
         last = session.audio_start + session.visible_audio().numel()
         voiced = [end for end, speech in state.windows if speech >= VOICED and first < end <= last]

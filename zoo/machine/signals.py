@@ -37,9 +37,9 @@ class _Ending:
         """Handle the signals, but those that the starting shell ignores."""
         self.code, self._process = None, os.getpid()
         self._before = {number: signal.getsignal(number) for number in CODES}
-        self.listen()
+        self.install()
 
-    def listen(self) -> None:
+    def install(self) -> None:
         """Set the handlers."""
         for number, before in self._before.items():
             if number == signal.SIGINT or self.with_sigterm:
@@ -88,7 +88,7 @@ def interruptible(advice: str = "", *, with_sigterm: bool = False) -> Iterator[N
     _ENDING.advice = f"; {advice}" if advice else _ENDING.advice
     if with_sigterm and not _ENDING.with_sigterm:
         _ENDING.with_sigterm = True
-        _ENDING.listen()
+        _ENDING.install()
     try:
         yield
     except BaseException as error:
@@ -101,13 +101,13 @@ def interruptible(advice: str = "", *, with_sigterm: bool = False) -> Iterator[N
             _ENDING.advice, _ENDING.with_sigterm = before
             _ENDING.restore()
             if _ENDING.depth:
-                _ENDING.listen()
+                _ENDING.install()
 
 
 def exit_code_of_signal() -> int | None:
     """Return the exit code of the signal that ends the process; None if there was none."""
     if _ENDING.code is not None:
-        _ENDING.listen()  # Lightning ignores Ctrl-C once it has ended a Trainer
+        _ENDING.install()  # Lightning ignores Ctrl-C once it has ended a Trainer
     return _ENDING.code
 
 

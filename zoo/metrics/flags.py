@@ -362,11 +362,11 @@ def _flag_forms(
         return ""
     unit = instances[0].unit
 
-    def shared(references: Sequence[str], output: Sequence[str]) -> int:
+    def count_shared(references: Sequence[str], output: Sequence[str]) -> int:
         return (_count_units(references, unit) & _count_units(output, unit)).total()
 
     composed = [[normalize("NFC", text) for text in group] for group in (texts, output)]
-    gained = shared(*composed) - shared(texts, output)
+    gained = count_shared(*composed) - count_shared(texts, output)
     total = _count_units(texts, unit).total()
     if gained <= FORM_SHARE * total:
         return ""

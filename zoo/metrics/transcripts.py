@@ -17,6 +17,7 @@ from zoo.metrics.signature import Score, signature
 from zoo.streaming.segments import source_segments
 from zoo.types import Instance
 
+UNMATCHED = ("LostWords", "InventedWords", "DoubledWords")  # scores of words without counterpart
 RUN = 3  # words; shorter runs of words without counterpart are errors of any recogniser
 
 
@@ -82,7 +83,7 @@ def score_written(
     """
     normaliser = Normaliser.of(language)
     errors = ErrorRate()
-    counts = dict.fromkeys(("LostWords", "InventedWords", "DoubledWords"), 0)
+    counts = dict.fromkeys(UNMATCHED, 0)
     for instance, reference in zip(instances, references, strict=True):
         wanted = normaliser.words(reference, language)
         written = normaliser.words(language.join(instance.units), language)
@@ -106,7 +107,7 @@ def unmatched_words(written: Sequence[str], wanted: Sequence[str]) -> dict[str, 
         written: words of the output.
         wanted: words of the reference.
     """
-    counts = dict.fromkeys(("LostWords", "InventedWords", "DoubledWords"), 0)
+    counts = dict.fromkeys(UNMATCHED, 0)
     for edit in SequenceMatcher(None, wanted, written, autojunk=False).get_opcodes():
         kind, wanted_begin, wanted_end, begin, end = edit
         surplus = (end - begin) - (wanted_end - wanted_begin)

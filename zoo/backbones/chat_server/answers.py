@@ -41,10 +41,10 @@ class Piece:
 
 def read(parts: Iterable[bytes]) -> str:
     """Return a whole body as text. Raises AnswerError if it has more than ``LARGEST`` bytes."""
-    return b"".join(limited(parts)).decode(errors="replace")
+    return b"".join(limit_size(parts)).decode(errors="replace")
 
 
-def limited(parts: Iterable[bytes]) -> Iterator[bytes]:
+def limit_size(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the parts of a body. Raises AnswerError after ``LARGEST`` bytes."""
     size = 0
     for part in parts:
@@ -69,7 +69,7 @@ def pieces(parts: Iterable[bytes], *, events: bool) -> Iterator[Piece]:
         yield from _choice(_object(read(parts)))
         return
     ended = False
-    for data in _events(limited(parts)):
+    for data in _events(limit_size(parts)):
         if data == DONE:
             return
         for piece in _choice(_object(data)):
