@@ -129,8 +129,8 @@ class Hypothesis:
             speech is generated, or None. The ``opening`` rows belong to the start and language
             tokens before the text.
         truncated: The backbone stopped decoding at a length limit of its own.
-        looped: The backbone stopped decoding because its text repeated itself, and removed the
-            repetitions.
+        must_restart: The text cannot be continued: it repeated itself, and the backbone removed the
+            repetitions; or it fills all positions of the decoder.
     """
 
     token_ids: Tensor
@@ -142,7 +142,7 @@ class Hypothesis:
     transcript: str | None = None
     decoder_states: Tensor | None = None
     truncated: bool = False
-    looped: bool = False
+    must_restart: bool = False
 
     @property
     def num_new_tokens(self) -> int:

@@ -76,12 +76,14 @@ def test_one_misaligned_word_does_not_move_the_cut() -> None:
         assert history.restart_cut(stream, answer) == Cut(tokens=4, frames=11)
 
 
-def test_a_text_that_loops_goes_at_once() -> None:
+def test_a_text_that_cannot_be_continued_goes_at_once() -> None:
     stream = session(10, prefix=3)
     answer = replace(answered("ww.", [3, 6, 8], prefix=3), finished=True)
     history = RecentWords(words=5, restart=RESTART, speech=None)
     assert history.restart_cut(stream, answer) is None
-    assert history.restart_cut(stream, replace(answer, looped=True)) == Cut(tokens=3, frames=10)
+    for finished in (False, True):
+        lost = replace(answer, must_restart=True, finished=finished)
+        assert history.restart_cut(stream, lost) == Cut(tokens=3, frames=10)
 
 
 class LosesSpeech(Scripted):

@@ -99,7 +99,7 @@ def labse(folder: Path, *, seed: int = 0) -> None:
 
 # Deep enough for the layers that conf/ names for the published models.
 _phi4 = partial(tiny_checkpoints.phi4_multimodal, depth=17)
-_seamless = tiny_checkpoints.seamless_m4t_speech
+_seamless = partial(tiny_checkpoints.seamless_m4t_speech, unit_layers=tiny_checkpoints.DEPTH)
 MODELS: dict[str, Make] = {
     "facebook/hf-seamless-m4t-medium": _seamless,
     "facebook/hf-seamless-m4t-large": partial(_seamless, seed=25),

@@ -224,6 +224,8 @@ class Places:
         backbone = given(command.words, "backbone") or ""
         if backbone == "whisper":
             return self._cached("openai/whisper-small")
+        if backbone == "seamless_m4t_speech":
+            return self._cached("facebook/hf-seamless-m4t-medium")
         if "lst" in (backbone, (given(command.words, "experiment") or "").partition("_")[0]):
             trained = self._exports("lst_llama8b")
             is_large = given(command.words, "size") == "llama8b"

@@ -29,8 +29,8 @@ class Restart:
     Args:
         after_seconds: Audio after the last frame to which a word of the text is aligned, from which
             on the text is dropped. Marks at the end of a sentence are no words: they attend to the
-            pause after it, and then to the first word of the next sentence. A text that loops is
-            dropped at once.
+            pause after it, and then to the first word of the next sentence. A text that loops or
+            fills the positions of the decoder is dropped at once.
         after_speech_seconds: The same in seconds of speech, if the history detects speech.
         margin_seconds: Audio after that frame that is dropped as well, the end of the last word.
 
@@ -68,14 +68,16 @@ class Restart:
         """
         num_written = session.prefix_ids.numel()
         is_complete = num_written == hypothesis.prefix_length + hypothesis.num_new_tokens
-        if not num_written or not hypothesis.finished or not is_complete:
+        if not num_written or not is_complete:
             return None
-        if hypothesis.num_new_tokens and not (hypothesis.looped or session.must_flush):
+        if not hypothesis.must_restart and not hypothesis.finished:
+            return None
+        if hypothesis.num_new_tokens and not (hypothesis.must_restart or session.must_flush):
             return None  # the next chunk may continue the text
         second = SAMPLE_RATE / session.frame_samples  # in frames
         attended = _frames_of_words(session, hypothesis)
         begin = min(attended + round(self.margin_seconds * second), session.visible_frames)
-        if not hypothesis.looped:
+        if not hypothesis.must_restart:
             if speech_after is not None:
                 speech = speech_after(begin * session.frame_samples)
                 continues = speech > self.after_speech_seconds

@@ -52,7 +52,7 @@ class PartialText:
             prefix_length=len(self.prefix),
             finished=answer.finished or truncated,
             truncated=truncated,
-            looped=answer.looped,
+            must_restart=answer.looped,
             sentence_ends=self.vocabulary.sentence_ends(ids),
         )
 

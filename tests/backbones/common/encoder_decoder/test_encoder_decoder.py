@@ -295,6 +295,9 @@ def test_a_position_table_limits_prefix_and_hypothesis(
     session = make_session(backbone, 5, prefix=[10, 12] * 28)
     (answer,) = backbone.decode([session], [Request()], ALIGNED)
     assert (answer.num_new_tokens, answer.truncated) == (64 - 58, True)
+    assert answer.must_restart
+    (shorter,) = backbone.decode([session], [Request(max_words=1)], PLAIN)
+    assert not shorter.must_restart
     session.prefix_ids = torch.tensor([10, 12] * 31)
     with pytest.raises(
         ZooError, match="64 positions, but 64 tokens of its opening and of written text are kept"

@@ -332,6 +332,9 @@ class EncoderDecoder(HeadAlignment, Backbone):
             alignment: Alignment of tokens with frames.
         """
         hypothesis = text.hypothesis(answer, limit=limit)
+        room = self.decoder.room
+        if room is not None and len(text.opening + text.prefix + answer.tokens) >= room:
+            hypothesis = replace(hypothesis, must_restart=True)
         if alignment is None:
             return hypothesis
         attention = branches.attention(stream, answer.generated)
@@ -423,7 +426,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         if prompt >= room:
             raise ZooError(
                 f"The decoder has {room} positions, but {prompt} tokens of its opening and of "
-                "written text are kept; choose a history that forgets text."
+                "written text are kept; choose a history that forgets text, or history.restart={}."
             )
         return min(self.max_tokens, room - prompt)
 
