@@ -68,6 +68,7 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate resume=[a]": "resume must name the folder of a run; there is no folder",
     "evaluate device=null": f"Unknown device 'None'; {DEVICES}",
     "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: af, am,",
+    "evaluate source_language=auto": "source_language=auto is for python -m zoo.translate;",
     "evaluate source_language=null": "Unknown source_language 'None'; choose one of: af, am,",
     # numbers of memory, of jobs, and none at all
     "evaluate evaluation.resamples=1000000000000": (

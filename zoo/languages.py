@@ -141,6 +141,8 @@ LANGUAGES: dict[str, Language] = {
     )
 }
 
+DETECTED = Language("auto", "the detected language")  # of speech whose language is not known yet
+
 
 def language(code: str) -> Language:
     """Return the language of a code.
@@ -153,6 +155,11 @@ def language(code: str) -> Language:
     """
     check_choice("language", code, LANGUAGES)
     return LANGUAGES[code]
+
+
+def spoken_language(code: str) -> Language:
+    """Return the language of a code, or ``DETECTED`` for ``auto``; see :func:`language`."""
+    return DETECTED if code == DETECTED.code else language(code)
 
 
 @cache

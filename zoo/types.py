@@ -22,7 +22,7 @@ UnitKind = Literal["word", "char"]
 # end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
 StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
-EventKind = Literal["transcript", "truncation", "flush", "restart", "cut", "unit_limit"]
+EventKind = Literal["language", "transcript", "truncation", "flush", "restart", "cut", "unit_limit"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
 
@@ -343,15 +343,17 @@ class StreamEvent:
     """What happened in a step of a stream besides output: it shows why a word was written.
 
     Attributes:
-        kind: transcript: the source audio was transcribed. truncation: the policy completed the
-            translation of a sentence and dropped its audio and text. flush: the history ended a
-            segment, whose translation was completed before all of it was dropped. cut: the history
+        kind: language: the language of the speech was detected. transcript: the source audio was
+            transcribed. truncation: the policy completed the translation of a sentence and dropped
+            its audio and text. flush: the history ended a segment, whose translation was completed
+            before all of it was dropped. restart: the history dropped all text, which the model
+            ended or repeated while someone spoke, and audio up to its last word. cut: the history
             dropped the oldest audio or text. unit_limit: the speech units of an output stopped at
             the maximum length, so that its target speech may be incomplete.
-        at: Source time in seconds: the end of the transcribed audio; otherwise the start of the
-            audio that is still kept.
+        at: Source time in seconds: the end of the transcribed audio, or of that in which the
+            language was detected; otherwise the start of the audio that is still kept.
         chunk: Index into ``chunks`` of the instance.
-        text: The transcript.
+        text: The transcript, or the code of the language.
         reason: Why: silence, sentence or max_seconds of a truncation; the history of a flush or
             cut.
         tokens: Number of target tokens that were dropped.

@@ -13,8 +13,9 @@ from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.whisper import SPAN, Whisper
+from zoo.config import build, compose
 from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.languages import DETECTED, language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Request, Task
 
@@ -223,6 +224,43 @@ def test_nothing_is_generated_where_the_model_detects_no_speech(folders: Folders
     backbone.no_speech = 1.0
     [spoken] = backbone.decode([session], [Request()], needs)
     assert spoken.num_new_tokens > 0
+
+
+def test_the_language_is_detected_once_there_is_enough_audio(folders: Folders) -> None:
+    backbone = load(folders("whisper"), detection_seconds=1.0)
+    network = WhisperForConditionalGeneration.from_pretrained(
+        folders("whisper"), dtype=torch.float64
+    )
+    short, long = (opened(backbone, "de", "en", samples) for samples in (8_000, 16_000))
+    short.source_language = long.source_language = DETECTED
+    with torch.no_grad():
+        features = backbone._features(long, long.visible_audio()).T[None]
+        detected = int(network.detect_language(input_features=features)[0])
+    [silent, spoken] = backbone.decode([short, long], [Request()] * 2, frozenset())
+    assert silent.num_new_tokens == 0
+    assert (short.source_language.code, short.events) == ("auto", [])
+    assert backbone.languages[f"<|{long.source_language.code}|>"] == detected
+    assert [(one.kind, one.at, one.text) for one in long.events] == [
+        ("language", 1.0, long.source_language.code)
+    ]
+    typed = opened(backbone, long.source_language.code, "en", 16_000)
+    [expected] = backbone.decode([typed], [Request()], frozenset())
+    assert expected.num_new_tokens > 0
+    assert torch.equal(spoken.token_ids, expected.token_ids)
+
+    short.source_ended = True
+    backbone.decode([short], [Request()], frozenset())
+    assert short.source_language.code != "auto"
+
+
+@pytest.mark.parametrize(
+    ("options", "choice"),
+    [([], "backbone=whisper"), (["backbone=whisper", "backbone.name=x"], "target_language=en")],
+)
+def test_what_cannot_begin_without_a_language_is_refused(options: list[str], choice: str) -> None:
+    given = ["system=streamatt", "source_language=auto", "target_language=de", *options]
+    with pytest.raises(ZooError, match=f"choose {choice}\\."):
+        build(compose("translate", given).system)
 
 
 def test_dropped_text_becomes_a_prompt(folders: Folders) -> None:

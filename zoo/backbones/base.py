@@ -181,6 +181,8 @@ class Backbone(nn.Module, ABC):
         guarded: Whether histories guard a stream by default (``restart``, ``speech``): the model
             was trained on recordings from the web, and may end or repeat its text while someone
             speaks, or write about silence.
+        detects_language: Whether a stream may begin with ``zoo.languages.DETECTED``, which the
+            backbone replaces.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
         uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
             often as the batch demands. Ranks cannot gather sharded weights of such layers when the
@@ -193,6 +195,7 @@ class Backbone(nn.Module, ABC):
     hub_task: ClassVar[str] = "automatic-speech-recognition"
     hub_tags: ClassVar[Sequence[str]] = ("speech-translation", "simultaneous-translation")
     guarded: ClassVar[bool] = False
+    detects_language: ClassVar[bool] = False
     training_arguments: ClassVar[frozenset[str]] = frozenset()
     uneven_parts: ClassVar[frozenset[str]] = frozenset()
     frame_samples: Samples

@@ -19,6 +19,7 @@ from transformers import (
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, whisper_features
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
@@ -35,9 +36,19 @@ from zoo.backbones.common.pretrained.loading import (
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
+from zoo.languages import DETECTED, Language, language
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Cut, Samples, Seconds, Task
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Hypothesis,
+    Request,
+    Samples,
+    Seconds,
+    StreamEvent,
+    Task,
+)
 
 SPAN_SECONDS = 30  # longest input of the encoder; in training, every input had this length
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
@@ -89,6 +100,7 @@ class Whisper(EncoderDecoder):
     frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
     longest_input = SPAN
     guarded = True
+    detects_language = True
     knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (12, 25, 50, 75)}
 
     def __init__(
@@ -101,6 +113,7 @@ class Whisper(EncoderDecoder):
         prompt: str = "",
         prompt_tokens: int = 0,
         no_speech: float = 0.6,
+        detection_seconds: Seconds = 3.0,
         **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
@@ -126,6 +139,8 @@ class Whisper(EncoderDecoder):
                 token is above this threshold (0.6 in the paper's section 4.5, which also requires a
                 low probability of the text; SimulStreaming has the probability alone, off by
                 default). 1: never.
+            detection_seconds: Kept audio from which the language of the speech is detected, with
+                source_language=auto. No word is written before, unless the audio ends.
             options: Other arguments of ``EncoderDecoder``.
 
         Raises:
@@ -134,6 +149,7 @@ class Whisper(EncoderDecoder):
         super().__init__(search=search, alignment=alignment, **options)
         check_numbers("Whisper", least=0, most=LONGEST_PROMPT, prompt_tokens=prompt_tokens)
         check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
+        check_numbers("Whisper", least=0, most=SPAN_SECONDS, detection_seconds=detection_seconds)
         self.name = name
         check_numbers("Whisper", least=0, padding_seconds=padding_seconds)
         silence = SPAN_SECONDS if padding_seconds is None else padding_seconds
@@ -141,6 +157,7 @@ class Whisper(EncoderDecoder):
         self.prompt = prompt
         self.prompt_tokens = prompt_tokens
         self.no_speech = no_speech
+        self.detection_samples: Samples = round(detection_seconds * SAMPLE_RATE)
 
     def build(self) -> None:
         """Read network, tokenizer and feature extractor.
@@ -246,24 +263,65 @@ class Whisper(EncoderDecoder):
             return []
         return [self.prompt_start, *earlier]
 
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """Decode, and once more the streams whose language has been detected thereby.
+
+        See ``EncoderDecoder.decode``.
+        """
+        unknown = [stream for stream, one in enumerate(sessions) if one.source_language is DETECTED]
+        hypotheses = super().decode(sessions, requests, needs)
+        detected = [s for s in unknown if sessions[s].source_language is not DETECTED]
+        if detected:
+            inputs = pick(sessions, detected), pick(requests, detected)
+            put(hypotheses, detected, super().decode(*inputs, needs))
+        return hypotheses
+
     def silent(
-        self, branches: EncoderDecoderBranches, texts: Sequence[PartialText]
+        self,
+        branches: EncoderDecoderBranches,
+        sessions: Sequence[Session],
+        texts: Sequence[PartialText],
     ) -> frozenset[int]:
-        """Return the streams whose probability of no speech is above ``no_speech``."""
-        token = self.no_speech_id
-        if token is None or self.no_speech >= 1:
-            return frozenset()
-        return frozenset(
-            stream
-            for stream, text in enumerate(texts)
-            if branches.probabilities(stream, text.opening.index(self.start))[token]
-            > self.no_speech
-        )
+        """Return the streams whose probability of no speech is above ``no_speech``.
+
+        The other streams whose language is unknown get it, and have no text yet either: their
+        opening ends before the token of the language.
+        """
+        silent = set()
+        for stream, (session, text) in enumerate(zip(sessions, texts, strict=True)):
+            token, unknown = self.no_speech_id, session.source_language is DETECTED
+            listens = token is not None and self.no_speech < 1
+            if not unknown and not listens:
+                continue
+            first = branches.probabilities(stream, text.opening.index(self.start))
+            is_silent = listens and bool(first[token] > self.no_speech)
+            if unknown and not is_silent:
+                self._detect_language(session, first)
+            if unknown or is_silent:
+                silent.add(stream)
+        return frozenset(silent)
+
+    def _detect_language(self, session: Session, first: Tensor) -> None:
+        """Set the source language of a stream with enough audio to the most probable language.
+
+        Args:
+            session: The stream.
+            first: (vocabulary,) probabilities of the token after the start token.
+        """
+        if len(session.visible_audio()) < self.detection_samples and not session.must_flush:
+            return
+        token = max(self.languages, key=lambda name: float(first[self.languages[name]]))
+        session.source_language = language(token.strip("<|>"))
+        at = session.received_samples / SAMPLE_RATE
+        session.events.append(StreamEvent("language", at, text=session.source_language.code))
 
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, source language, task, no timestamps.
 
-        An English-only model has no tokens of languages and tasks.
+        An English-only model has no tokens of languages and tasks. An unknown language ends the
+        opening.
 
         Args:
             session: Stream whose languages are used.
@@ -276,6 +334,8 @@ class Whisper(EncoderDecoder):
             task is Task.TRANSCRIPTION or session.source_language == session.target_language
         )
         self._check_supported(session)
+        if session.source_language is DETECTED:
+            return [self.start]
         if not is_transcript:
             self.check_languages(session.source_language, session.target_language)
 
@@ -296,6 +356,7 @@ class Whisper(EncoderDecoder):
             if source.code != "en"
             else " for a transcript"
         )
+        choice = "" if source is DETECTED else choice
         raise ZooError(
             f"Whisper translates into English only, not {source.code}-{target.code}; choose "
             f"target_language=en{choice}."
@@ -310,6 +371,8 @@ class Whisper(EncoderDecoder):
                 f"{self.name} supports English only, not {source}-{target}; choose "
                 "source_language=en and target_language=en, or a multilingual Whisper."
             )
+        if session.source_language is DETECTED:
+            return
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
             raise ZooError(

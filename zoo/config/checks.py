@@ -10,7 +10,7 @@ from zoo.config.current import overrides
 from zoo.config.records import check_folders
 from zoo.config.sources import composed, plain
 from zoo.errors import ZooError, check_choice, unknown_choice
-from zoo.languages import LANGUAGES
+from zoo.languages import DETECTED, LANGUAGES
 
 
 def check_config(cfg: DictConfig, config_name: str) -> None:
@@ -20,15 +20,24 @@ def check_config(cfg: DictConfig, config_name: str) -> None:
         cfg: configuration of the running job.
         config_name: ``train`` or ``evaluate``.
     """
-    check_languages(cfg)
+    check_languages(cfg, may_be_detected=config_name == "translate")
     check_dtypes(cfg)
     _check_keys(cfg, config_name)
     check_recorded(plain(cfg, resolve=False))
     check_folders(cfg)
 
 
-def check_languages(cfg: DictConfig) -> None:
-    """Raise ZooError for a language that is no text."""
+def check_languages(cfg: DictConfig, *, may_be_detected: bool = False) -> None:
+    """Raise ZooError for a language that is no text, or for one that may not be detected.
+
+    Args:
+        cfg: configuration.
+        may_be_detected: whether the source language may be ``auto``.
+    """
+    if cfg.source_language == DETECTED.code and not may_be_detected:
+        raise ZooError(
+            "source_language=auto is for python -m zoo.translate; name the language of the talks."
+        )
     for key in ("source_language", "target_language"):
         if not isinstance(cfg[key], str):
             raise unknown_choice(key, cfg[key], LANGUAGES)

@@ -11,7 +11,7 @@ from zoo.evaluation.segments import segments_of
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language
-from zoo.languages import language as find_language
+from zoo.languages import spoken_language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.quality import CorpusQuality
@@ -259,6 +259,6 @@ def _event_scores(instances: Sequence[Instance], talks: Sequence[Talk]) -> dict[
     # imports torch, which recorded logs of other systems do not need
     from zoo.metrics.transcripts import score_segments
 
-    source = find_language(talks[0].source_language)
+    source = spoken_language(talks[0].source_language)
     sources = [source.join(segment.source for segment in talk.segments) for talk in talks]
     return score_segments(instances, sources, source_language=source)

@@ -331,6 +331,8 @@ def _event_text(event: StreamEvent) -> str:
     """Return the transcript, or a description of what was dropped and why, or cut short."""
     if event.kind == "transcript":
         return event.text
+    if event.kind == "language":
+        return f"the speech is {language(event.text).name}"
     if event.kind == "unit_limit":
         return "units stopped at the maximum length: the speech may be incomplete"
     reason = f" ({event.reason})" if event.reason else ""

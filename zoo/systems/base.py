@@ -13,7 +13,7 @@ from zoo.backbones.base import Backbone
 from zoo.errors import ZooError, check_choice
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import Language
+from zoo.languages import DETECTED, Language
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.stages import stage
@@ -99,6 +99,11 @@ class StreamingSystem(TranslatingSystem):
         check_choice("system.step_order", step_order, get_args(StepOrder))
         history.guard(by_default=backbone.guarded)
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
+        if self.source_language is DETECTED and not backbone.detects_language:
+            raise ZooError(
+                f"{type(backbone).__name__} does not detect the language of the speech; set "
+                "source_language, or choose backbone=whisper."
+            )
         backbone.check_languages(self.source_language, self.target_language)
         if synthesizer:
             synthesizer.check(self.target_language)

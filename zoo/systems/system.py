@@ -9,7 +9,7 @@ import lightning
 import torch
 
 from zoo.errors import ZooError, check_name, check_numbers
-from zoo.languages import language
+from zoo.languages import language, spoken_language
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.simulate import Stream, simulate
@@ -91,7 +91,7 @@ class System(lightning.LightningModule):
         check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
         check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
         self.name = name
-        self.source_language = language(source_language)
+        self.source_language = spoken_language(source_language)
         self.target_language = language(target_language)
         self.chunk_seconds = chunk_seconds
         self.latency_multiplier = latency_multiplier

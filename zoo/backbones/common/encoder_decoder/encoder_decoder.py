@@ -139,7 +139,10 @@ class EncoderDecoder(HeadAlignment, Backbone):
         return []
 
     def silent(
-        self, branches: EncoderDecoderBranches, texts: Sequence[PartialText]
+        self,
+        branches: EncoderDecoderBranches,
+        sessions: Sequence[Session],
+        texts: Sequence[PartialText],
     ) -> frozenset[int]:
         """Return the indices of the streams in which the model detects no speech.
 
@@ -147,6 +150,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
 
         Args:
             branches: Decoder after the prompts.
+            sessions: One session per stream.
             texts: The text that each stream continues.
         """
         return frozenset()
@@ -276,7 +280,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             drafts=self._drafts(sessions, requests),
             steps=self.steps,
         )
-        silent = self.silent(branches, texts)
+        silent = self.silent(branches, sessions, texts)
         limits = [1 if stream in silent else limit for stream, limit in enumerate(limits)]
         answers = search_text(
             branches,
