@@ -12,6 +12,7 @@ from transformers import Speech2TextFeatureExtractor
 from tests.backbones.fbk_conformer.plain import PlainConformer
 from tests.fixtures.fbk_layout import ARGUMENTS, write
 from tests.fixtures.streams import new_session, white_noise
+from zoo.backbones.base import shapes_of_weights
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.fbk_conformer.convert import convert
@@ -89,6 +90,8 @@ def test_a_converted_network_is_created_without_initial_values(make: Callable[..
     assert torch.equal(torch.get_rng_state(), before)
     for name, tensor in backbone.state_dict().items():
         assert torch.equal(tensor, again.state_dict()[name])
+    with shapes_of_weights():  # integers among the weights included
+        FBKConformer(name=backbone.name).load()
 
 
 @torch.inference_mode()

@@ -188,7 +188,8 @@ def load_weights(module: nn.Module, folder: Path) -> None:
                 f"Checkpoint {str(folder)!r} does not fit the network: {name} has shape "
                 f"{list(tensor.shape)}, the network needs {list(state[name].shape)}."
             )
-        if tensor.is_floating_point() != state[name].is_floating_point():
+        is_same_kind = tensor.is_floating_point() == state[name].is_floating_point()
+        if not tensor.is_meta and not is_same_kind:  # the meta device has shapes without types
             raise ZooError(
                 f"Checkpoint {str(folder)!r} does not fit the network: {name} has the type "
                 f"{tensor.dtype}, the network needs {state[name].dtype}."
