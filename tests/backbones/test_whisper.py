@@ -12,6 +12,7 @@ from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.pretrained.silence import LEVELS_PER_UNIT
 from zoo.backbones.whisper import SPAN, Whisper
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -183,6 +184,35 @@ def test_without_padding_the_encoder_uses_the_audio_alone(folders: Folders) -> N
     torch.testing.assert_close(
         memories[-1], padded.encode_audio([whole], [whole.audio])[0], rtol=0, atol=1e-10
     )
+
+
+@torch.inference_mode()
+def test_audio_attends_to_cached_silence(folders: Folders) -> None:
+    """As layers of which each receives the frames of silence from an input of silence alone."""
+    backbone = load(folders("whisper"), cached_silence=True, padding_seconds=0.1)
+    sessions = [opened(backbone, "de", "en", samples) for samples in (30_001, 16_000, 30_001)]
+    memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
+    encoder, frames = backbone.encoder, 99  # of 30,001 and 1,600 samples
+    features = backbone._features(sessions[0], sessions[0].audio)
+    level = (features[-1] * LEVELS_PER_UNIT).round() / LEVELS_PER_UNIT
+    hidden = backbone._convolve(features)[:frames]
+    silence = backbone._convolve(level.expand(len(features), -1))
+    for layer in encoder.layers:
+        hidden = layer(torch.cat([hidden, silence[frames:]])[None], None)[0][:frames]
+        silence = layer(silence[None], None)[0]
+    expected = encoder.layer_norm(torch.cat([hidden, silence[frames:]]))
+    for memory in (memories[0], memories[2]):  # streams do not depend on each other
+        torch.testing.assert_close(memory, expected, rtol=0, atol=1e-10)
+    assert len(memories[1]) == len(expected) == 1500
+
+
+@torch.inference_mode()
+def test_cached_silence_is_exact_for_silence_and_for_30_seconds(folders: Folders) -> None:
+    cached, computed = (load(folders("whisper"), cached_silence=one) for one in (True, False))
+    session = opened(cached, "de", "en")
+    for audio in (torch.zeros(16_000), white_noise(SPAN, seed=1)):
+        [first], [other] = (one.encode_audio([session], [audio]) for one in (cached, computed))
+        torch.testing.assert_close(first, other, rtol=0, atol=1e-10)
 
 
 def rewrite(folder: Path, copy: Path, **fields: Any) -> Path:

@@ -5,7 +5,6 @@ The weights are read from the Hugging Face hub or from a folder.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Any, ClassVar
 
 import torch
@@ -33,6 +32,7 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     run_layers,
 )
+from zoo.backbones.common.pretrained.silence import SilenceCache
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
@@ -108,6 +108,7 @@ class Whisper(EncoderDecoder):
         *,
         name: str,
         padding_seconds: Seconds | None = None,
+        cached_silence: bool = False,
         search: SearchConfig = SEARCH,
         alignment: AlignmentConfig = ALIGNMENT,
         prompt: str = "",
@@ -120,9 +121,11 @@ class Whisper(EncoderDecoder):
 
         Args:
             name: Hub id (openai/whisper-large-v3) or folder of the model.
-            padding_seconds: Silence after the kept audio in the input of the encoder. null: up to
-                30 s, as in training. With less, encoding takes a fraction of the time, but the
-                inputs are shorter than in training.
+            padding_seconds: Silence that is encoded after the kept audio. null: up to 30 s, as in
+                training, or 1 s with cached_silence. With less, encoding takes a fraction of the
+                time, but without cached_silence the inputs are shorter than in training.
+            cached_silence: Whether the rest of the 30 s has the keys and values of an input of
+                silence alone (ours); see ``SilenceCache``.
             search: Beam search and repetition settings. By default a loop ends an answer.
             alignment: Settings of the alignment of target tokens with encoder frames. heads=null
                 selects the alignment heads that the model's generation_config.json lists. If the
@@ -152,8 +155,10 @@ class Whisper(EncoderDecoder):
         check_numbers("Whisper", least=0, most=SPAN_SECONDS, detection_seconds=detection_seconds)
         self.name = name
         check_numbers("Whisper", least=0, padding_seconds=padding_seconds)
-        silence = SPAN_SECONDS if padding_seconds is None else padding_seconds
-        self.padding: Samples = round(silence * SAMPLE_RATE)
+        self.cached_silence = cached_silence
+        if padding_seconds is None:
+            padding_seconds = 1.0 if cached_silence else SPAN_SECONDS
+        self.padding: Samples = round(padding_seconds * SAMPLE_RATE)
         self.prompt = prompt
         self.prompt_tokens = prompt_tokens
         self.no_speech = no_speech
@@ -177,6 +182,7 @@ class Whisper(EncoderDecoder):
         network = load_network(WhisperForConditionalGeneration, self.name, self.dtype)
         self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
         self.encoder = network.model.encoder
+        self.silence = SilenceCache(self.encoder, self._convolve)
         self.decoder = Decoder(network.model.decoder, network.proj_out)
         self._configure(network.generation_config)
         special_tokens = {str(self.tokenizer.eos_token): self.end} | self.languages
@@ -392,7 +398,7 @@ class Whisper(EncoderDecoder):
 
         Returns:
             Encoder output of each stream, (frames, width), in frames of 20 ms: 1500 frames, or
-            ``ceil(n / 320)`` for n samples of wave and padding.
+            ``ceil(n / 320)`` for n samples of wave and padding without cached silence.
 
         Raises:
             ZooError: If a wave is longer than 30 s.
@@ -400,6 +406,9 @@ class Whisper(EncoderDecoder):
         inputs = [
             self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
+        if self.cached_silence:
+            frames = [self._frames(len(wave) + self.padding) for wave in waves]
+            return [self.silence.encode(*one) for one in zip(inputs, frames, strict=True)]
         if all(len(features) == SPAN // HOP for features in inputs):
             return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
         hidden = [self._convolve(features) for features in inputs]
@@ -413,8 +422,8 @@ class Whisper(EncoderDecoder):
                 f"{len(wave) / SAMPLE_RATE:g} s are kept; choose a history that forgets; its "
                 f"max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
-        frames = ceil((len(wave) + self.padding) / self.frame_samples)
-        span = min(frames * self.frame_samples, SPAN)
+        frames = self._frames(len(wave) + self.padding)
+        span = SPAN if self.cached_silence else min(frames * self.frame_samples, SPAN)
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from zoo.evaluation.segments import segments_of
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
-from zoo.languages import Language
-from zoo.languages import spoken_language
+from zoo.languages import Language, spoken_language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.quality import CorpusQuality
