@@ -99,6 +99,8 @@ def _evaluation(words: Sequence[str]) -> list[str]:
 
 def _short_answers(config: DictConfig) -> list[str]:
     """Return arguments that end the answers of a backbone early: a random model does not."""
+    if "backbone" not in config:
+        return []  # a recorded log
     backbone = config.backbone
     if "max_tokens" in backbone:
         nested = ["backbone.transcriber.max_tokens=12"] if "transcriber" in backbone else []
