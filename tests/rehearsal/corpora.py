@@ -7,6 +7,7 @@ that no aligner can align.
 
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,6 +124,11 @@ def others(root: Path) -> None:
     forms.lhotse(whole, root / "lhotse")
     forms.folder(whole, root / "folder")
     forms.fleurs(single, root / "fleurs")
+    forms.streamuni(single, root / "streamuni")
+    for split in ("train", "dev"):
+        shutil.copy(
+            root / "streamuni" / f"{forms.SPLIT}.json", root / "streamuni" / f"{split}.json"
+        )
     huggingface(single, root / "huggingface")
 
 
