@@ -102,13 +102,17 @@ class Stream:
     speech: SpeechSpool = field(default_factory=SpeechSpool)
 
     def add_events(self, events: Sequence[StreamEvent]) -> None:
-        """Append the events of the newest chunk, whose time is not in ``times`` yet."""
+        """Append the events of the newest chunk, whose time is not in ``times`` yet.
+
+        The silence that a system appends to a source is no part of its time line.
+        """
+        end = self.received / SAMPLE_RATE
         for event in events:
             if event.kind == "transcript":
                 if event.text == self.transcript:
                     continue
                 self.transcript = event.text
-            self.events.append(replace(event, chunk=len(self.times)))
+            self.events.append(replace(event, at=min(event.at, end), chunk=len(self.times)))
 
     def add_compute(self, meter: StageMeter, cpu: Seconds, *, streams: int) -> None:
         """Add the stream's share of the compute of a step.
