@@ -38,7 +38,13 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public class or function."""
+    """Return a public class or function. Raises ZooError for wrong variables of a launcher."""
     if name not in _MODULES:
         raise AttributeError(f"module 'zoo' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ValueError:
+        from zoo.machine.launcher import place
+
+        place()  # Lightning reads RANK and others when it is imported; this names the wrong one
+        raise

@@ -187,6 +187,7 @@ class Talk:
             many talks are in one file.
         voice: name of the speaker.
         labels: further labels by name, such as ``phonemes``, as words with times.
+        excerpt: whether it is one segment of a longer recording, without the audio around it.
         share: share of a mixture that the talk belongs to; None outside of mixtures, where all
             talks have the direction of the system.
     """
@@ -199,6 +200,7 @@ class Talk:
     offset: Seconds = 0.0
     voice: str = ""
     labels: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    excerpt: bool = False
     share: Share | None = None
 
     def __repr__(self) -> str:

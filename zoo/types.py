@@ -62,10 +62,12 @@ class SpeechChunk:
     Attributes:
         samples: (n,) float32 at 16 kHz.
         final: The source ends with this chunk.
+        excerpt: The source is a part of a longer recording, and ends where a corpus divides it.
     """
 
     samples: Tensor
     final: bool = False
+    excerpt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

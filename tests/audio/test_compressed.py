@@ -38,6 +38,20 @@ def mp3(mode: str, *, tag: bool) -> bytes:
     return content[144 * BITRATES[head >> 12 & 15] * 1000 // RATE + (head >> 9 & 1) :]
 
 
+def streamed_flac() -> bytes:
+    """A FLAC file as a program writes it to a pipe: 0 samples by its header."""
+    content = bytearray(encoded("FLAC"))
+    content[21] &= 0xF0  # the number has 36 bits
+    content[22:26] = bytes(4)
+    return bytes(content)
+
+
+def streamed_au() -> bytes:
+    content = bytearray(encoded("AU", subtype="PCM_16"))
+    content[8:12] = b"\xff" * 4
+    return bytes(content)
+
+
 ID3 = b"ID3\x03\x00\x00\x00\x00\x02\x00" + bytes(256)
 OGG = encoded("OGG", subtype="VORBIS")
 OPUS = io.BytesIO()
@@ -61,6 +75,14 @@ WHOLE: dict[str, tuple[Callable[[], bytes], float]] = {
     "three of vorbis.ogg": (lambda: 3 * OGG, 9.0),
     "opus.opus": (OPUS.getvalue, 3.0),
     "two of opus.opus": (lambda: 2 * OPUS.getvalue(), 6.0),
+    "flac.flac": (lambda: encoded("FLAC"), 3.0),
+    "two of flac.flac": (lambda: 2 * encoded("FLAC"), 6.0),
+    "five of flac.flac": (lambda: 5 * encoded("FLAC"), 15.0),
+    "flac without the number of samples.flac": (streamed_flac, 3.0),
+    "au.au": (lambda: encoded("AU", subtype="PCM_16"), 3.0),
+    "au without a size.au": (streamed_au, 3.0),
+    "caf.caf": (lambda: encoded("CAF", subtype="PCM_16"), 3.0),
+    "rf64.rf64": (lambda: encoded("RF64", subtype="PCM_16"), 3.0),
 }
 
 
@@ -114,6 +136,9 @@ CUT: dict[str, tuple[bytes, str]] = {
     "a header of a page.ogg": (OGG + OGG[:20], "truncated: it ends in a page"),
     "half of an Opus.opus": (OPUS.getvalue()[: len(OPUS.getvalue()) // 2], "truncated"),
     "half of an MP3.mp3": (mp3("CONSTANT", tag=True)[:12_000], "is truncated: it has"),
+    "two.au": (2 * encoded("AU", subtype="PCM_16"), "is several AU files that were joined"),
+    "two.caf": (2 * encoded("CAF", subtype="PCM_16"), "is several CAF files that were joined"),
+    "two.rf64": (2 * encoded("RF64", subtype="PCM_16"), "is several RF64 files that were joined"),
     "7 bits.wav": (wave(7, "PCM_U8"), "has samples of 7 bits; allowed are 8, 16, 24 and 32"),
     "15 bits.wav": (wave(15, "PCM_16"), "has samples of 15 bits"),
 }

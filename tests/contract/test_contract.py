@@ -26,11 +26,12 @@ TALK = [1, 2, 3, 4, 5, 6, 7]
 
 
 def build(**parts: object) -> StreamingSystem:
-    """A system that takes three frames per step by default."""
+    """A system that takes three frames per step by default, without silence after the source."""
     defaults: dict[str, object] = {
         "backbone": Scripted(),
         "history": KeepAll(),
         "chunk_seconds": 3 * FRAME_SECONDS,
+        "end_silence_seconds": 0.0,
     }
     names = {"name": "scripted", "source_language": "en", "target_language": "de"}
     return StreamingSystem(**{**names, **defaults, **parts})  # type: ignore[arg-type]

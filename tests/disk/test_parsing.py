@@ -73,6 +73,17 @@ def test_json_with_a_number_of_many_digits(digits: int) -> None:
     assert parse_json(f'{{"a": {10**30}}}') == {"a": 10**30}
 
 
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": [{"a": {}, "c": 1, "a": {}}]}'])
+def test_json_with_equal_keys(text: str) -> None:
+    with pytest.raises(ValueError, match="two keys 'a' of an object are equal"):
+        parse_json(text)
+    with pytest.raises(ZooError, match=r"^here, is not JSON: two keys 'a' of an object are equal"):
+        parse_object(text, "here")
+    with pytest.raises(ZooError, match=r"^here is not JSON: two keys 'a' of an object are equal"):
+        parse_list(f"[{text}]", "here")
+    assert parse_json('{"a": {"b": 1}, "b": {"a": 2}}') == {"a": {"b": 1}, "b": {"a": 2}}
+
+
 @pytest.mark.parametrize(
     "value",
     [True, None, [], "", "abc", "nan", "inf", "9" * 400, "9" * 5000, 10**400, 1e13, -1e13, "1e400"],

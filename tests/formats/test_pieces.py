@@ -8,7 +8,7 @@ import pytest
 
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log
-from zoo.formats.pieces import BYTES
+from zoo.formats.pieces import BYTES, PieceForm
 from zoo.languages import language
 from zoo.types import Instance
 
@@ -59,7 +59,23 @@ FORMS: dict[str, list[list[str]]] = {
 }
 
 
-def read(folder: Path, chunks: list[dict[str, Any]], code: str = "de") -> Instance:
+NAMES: dict[str, PieceForm] = {
+    "words": "words",
+    "SentencePiece with bytes": "sentencepiece",
+    "lines": "text",
+    "bytes": "byte_level",
+    "WordPiece": "wordpiece",
+    "ends of words": "end_of_word",
+    "continued words": "continued",
+}
+
+
+def read(
+    folder: Path,
+    chunks: list[dict[str, Any]],
+    code: str = "de",
+    pieces: PieceForm | None = None,
+) -> Instance:
     head = {"id": 0, "metadata": {"wav_name": "t.wav"}}
     rows = [
         {"id": 0, "total_audio_processed": at, "computation_time": 0.1, "deleted_tokens": [], **row}
@@ -67,7 +83,7 @@ def read(folder: Path, chunks: list[dict[str, Any]], code: str = "de") -> Instan
     ]
     path = folder / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [head, *rows]))
-    (stream,) = read_log(path, language=language(code), format="simulstream")
+    (stream,) = read_log(path, language=language(code), format="simulstream", pieces=pieces)
     return stream
 
 
@@ -77,6 +93,47 @@ def test_tokens_are_joined_to_words(form: str, tmp_path: Path) -> None:
     assert stream.text == TEXT
     assert stream.units == tuple(TEXT.split())
     assert stream.delays == (1.0, 2.0, 2.0, 2.0, 3.0, 3.0)  # "Größe" ends in the second chunk
+
+
+@pytest.mark.parametrize("form", NAMES)
+def test_a_form_may_be_named(form: str, tmp_path: Path) -> None:
+    chunks = [{"generated_tokens": tokens} for tokens in FORMS[form]]
+    assert read(tmp_path, chunks, pieces=NAMES[form]).text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("tokens", "recognised", "pieces", "text"),
+    [
+        (["Das", "Haus ", "ist"], "DasHaus ist", "words", "Das Haus ist"),
+        (["Das", "##Haus", "ist"], "DasHaus ist", "words", "Das ##Haus ist"),
+        (["Das", "Haus"], "Das Haus", "text", "DasHaus"),
+        (["a@@", "b"], "ab", "words", "a@@ b"),
+    ],
+)
+def test_a_name_takes_precedence(
+    tokens: list[str], recognised: str, pieces: PieceForm, text: str, tmp_path: Path
+) -> None:
+    chunks = [{"generated_tokens": tokens}]
+    assert read(tmp_path, chunks).units == tuple(recognised.split())
+    assert read(tmp_path, chunks, pieces=pieces).units == tuple(text.split())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        ("byte_level", "token '😀' has characters"),
+        ("sentencepiece", "system.pieces=sentencepiece does not fit: no token"),
+        ("wordpiece", "no token of the log has its mark"),
+        ("end_of_word", "no token of the log has its mark"),
+        ("continued", "no token of the log has its mark"),
+        ("bpe", "Unknown system.pieces 'bpe'"),
+    ],
+)
+def test_a_form_that_the_tokens_do_not_have_is_refused(
+    pieces: PieceForm, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ZooError, match=message):
+        read(tmp_path, [{"generated_tokens": FORMS["words"][2]}], pieces=pieces)
 
 
 @pytest.mark.parametrize("form", FORMS)

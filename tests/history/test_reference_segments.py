@@ -6,9 +6,9 @@ import torch
 from tests.history.streams import FRAME, session
 from zoo.errors import ZooError
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.types import Cut, Samples, SpeechChunk
+from zoo.types import SAMPLE_RATE, Cut, Samples, SpeechChunk
 
-HISTORY = ReferenceSegments()
+HISTORY = ReferenceSegments(margin_seconds=0)
 
 
 def frames(*spans: tuple[float, float]) -> list[tuple[Samples, Samples]]:
@@ -38,6 +38,29 @@ def test_the_first_segment(
     if onset is not None:
         stream.forget(Cut(frames=onset))
         assert HISTORY.boundary(stream) == (None if boundary is None else boundary - onset)
+
+
+@pytest.mark.parametrize(
+    ("spans", "received", "longest", "boundary"),
+    [
+        (frames((0, 5)), 9, None, 7),  # a margin of two frames
+        (frames((0, 5)), 6, None, 6),  # as far as it has been received
+        (frames((0, 5)), 5, None, 5),  # a segment never waits for it
+        (frames((0, 5), (6, 9)), 9, None, 6),  # up to the next segment
+        (frames((0, 5), (4, 9)), 9, None, 5),
+        (frames((0, 5), (2, 3)), 9, None, 7),  # a segment within it
+        (frames((0, 5)), 9, 6.5, 6),  # the backbone accepts no more whole frames
+        (frames((0, 5)), 9, 4, 5),
+    ],
+)
+def test_the_audio_after_a_segment(
+    spans: list[tuple[Samples, Samples]], received: int, longest: float | None, boundary: int
+) -> None:
+    stream = session(received, segments=spans)
+    stream.longest_input = None if longest is None else round(longest * FRAME)
+    history = ReferenceSegments(margin_seconds=2 * FRAME / SAMPLE_RATE)
+    assert history.onset(stream) == 0
+    assert history.boundary(stream) == boundary
 
 
 def heard_spans(

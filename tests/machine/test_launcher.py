@@ -1,5 +1,10 @@
 """The launcher of a process: the same rule as Lightning's, and one sentence for what is none."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from lightning.pytorch.plugins.environments import LightningEnvironment, SLURMEnvironment
 
@@ -7,6 +12,7 @@ from zoo.errors import ZooError
 from zoo.lightning.trainer import create_trainer
 from zoo.machine.launcher import Place, place
 
+ROOT = Path(__file__).parents[2]
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "a", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
 TORCHRUN |= {"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}
 TASK = {"SLURM_NTASKS": "4", "SLURM_NNODES": "2", "SLURM_NTASKS_PER_NODE": "2"}
@@ -98,3 +104,24 @@ def test_impossible_variables(environment: dict[str, str], sentence: str) -> Non
         place(environment)
     assert sentence in str(raised.value)
     assert len(str(raised.value)) < 500
+
+
+def test_wrong_variables_in_python_are_an_error_of_one_sentence() -> None:
+    """Lightning reads them when it is imported, so a fresh process is needed."""
+    code = """
+import zoo
+from zoo.errors import ZooError
+for name in ("load", "evaluate", "TalksDataModule"):
+    try:
+        getattr(zoo, name)
+    except ZooError as error:
+        print(error)
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "RANK": "abc", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.count("RANK must be a whole number from 0 to ") == 3

@@ -37,3 +37,9 @@ def test_errors(tmp_path: Path) -> None:
         list(replay(None).instances())
     with pytest.raises(ZooError, match="Unknown language 'xx'"):
         replay("x", target_language="xx")
+
+
+def test_pieces_are_for_logs_of_simulstream(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", [Instance(0, "talk", 2.0, "a", ("a",), (1.0,), (1.5,), "a")])
+    with pytest.raises(ZooError, match=r"system\.pieces=words is for logs of simulstream"):
+        list(replay(tmp_path / "log", pieces="words").instances())

@@ -1,14 +1,16 @@
-"""MP3 and Ogg files of which libsndfile reads a part.
+"""Files of which libsndfile reads a part: MP3, and Ogg, FLAC and others that were joined.
 
 libsndfile takes the number of samples of an MP3 from its first frame (Xing, Info). Where that is
 missing, as in recordings of broadcasts and in cut files, it guesses the number; where files were
-joined, it is the number of the first one. Of joined Ogg files it reads the first one, and of
-truncated ones what is there. FFmpeg's libraries, which PyAV ships, decode such files to their end.
+joined, it is the number of the first one. Of other joined files it reads the first one, and of
+truncated Ogg files what is there. FFmpeg's libraries, which PyAV ships, decode such files to their
+end; joined AU, CAF and RF64 files are refused.
 """
 
 import io
 import logging
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -34,23 +36,31 @@ PADDING: Samples = 3 * FRAME
 MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 OGG_PAGE = 27  # bytes of the header of a page without its table of segments
 OGG_FIRST, OGG_LAST = 2, 4  # flags of the first and the last page of a stream
+FLAC_HEADS = (b"fLaC\0\0\0\x22", b"fLaC\x80\0\0\x22")  # mark and header of the first block
+READ_AHEAD = 1 << 17  # bytes; libsndfile reads fewer beyond the end of a FLAC file
+UNKNOWN: Samples = 1 << 62  # libsndfile's number of samples of a FLAC file that was streamed
 
 
 def is_read_in_part(path: Path, file: soundfile.SoundFile) -> bool:
     """Return whether libsndfile reads another number of samples than a file has.
 
     Args:
-        path: MP3 or Ogg file, also in an archive; others are read as they are.
+        path: audio file, also in an archive.
         file: the open file.
 
     Raises:
-        ZooError: the file is truncated or damaged.
+        ZooError: the file is truncated or damaged, or a joined file that cannot be decoded.
     """
-    if file.format not in ("MP3", "OGG"):
+    if file.format not in ("MP3", "OGG", "FLAC", *SECOND_FILES):
         return False
     facts = str(path), size_of(path), last_change(path)
+    if file.format in SECOND_FILES:
+        _refuse_joined(file.format, *facts)
+        return False
     if file.format == "OGG":
         return _is_joined_ogg(*facts)
+    if file.format == "FLAC":
+        return file.frames > UNKNOWN or _is_joined_flac(*facts)
     counted, samples = _mp3_facts(*facts)
     if counted and samples + PADDING < file.frames:
         raise ZooError(
@@ -151,6 +161,60 @@ def _is_joined_ogg(name: str, size: int, modified: int) -> bool:
     if not last & OGG_LAST:
         logger.warning("Audio file %s has no last page; it may be truncated.", name)
     return False
+
+
+@lru_cache(maxsize=100_000)
+def _is_joined_flac(name: str, size: int, modified: int) -> bool:
+    """Return whether another FLAC file follows the first one; arguments as ``_mp3_facts``."""
+    with open_stored(Path(name)) as content, soundfile.SoundFile(content) as file:
+        file.seek(file.frames - 1)
+        file.read(1)
+        content.seek(max(content.tell() - READ_AHEAD, len(FLAC_HEADS[0])))
+        rest = content.read()
+    return any(head in rest for head in FLAC_HEADS)
+
+
+def _refuse_joined(format: str, name: str, size: int, modified: int) -> None:
+    """Raise ZooError if another file of this format follows the first one."""
+    with open_stored(Path(name)) as file:
+        second = SECOND_FILES[format](file)
+        mark = _bytes_at(file, 0, 4)
+        if second + len(mark) <= size and _bytes_at(file, second, 4) == mark:
+            raise ZooError(
+                f"Audio file {name} is several {format} files that were joined, of which only the "
+                "first would be read; write them as one WAV or FLAC file."
+            )
+
+
+def _end_of_au(file: BinaryIO | io.BufferedReader) -> int:
+    """Return the position after the samples; far beyond the end if the header has no size."""
+    offset, samples = struct.unpack(">2I", _bytes_at(file, 4, 8).ljust(8, b"\0"))
+    return int(offset + samples)
+
+
+def _end_of_rf64(file: BinaryIO | io.BufferedReader) -> int:
+    """Return the position after the file that the first header declares."""
+    (declared,) = struct.unpack("<Q", _bytes_at(file, 20, 8).ljust(8, b"\0"))
+    return int(declared + 8)
+
+
+def _end_of_caf(file: BinaryIO | io.BufferedReader) -> int:
+    """Return the position of the first chunk that has the mark of a file, or after all chunks."""
+    start = 8
+    while len(head := _bytes_at(file, start, 12)) == 12 and head[:4] != b"caff":
+        (length,) = struct.unpack(">q", head[4:])
+        if length < 0:  # the samples go on to the end of the file
+            break
+        start += len(head) + length
+    return start
+
+
+# The position at which another file of the same format may follow.
+SECOND_FILES: dict[str, Callable[[BinaryIO | io.BufferedReader], int]] = {
+    "AU": _end_of_au,
+    "CAF": _end_of_caf,
+    "RF64": _end_of_rf64,
+}
 
 
 def _bytes_at(file: BinaryIO | io.BufferedReader, start: int, count: int) -> bytes:

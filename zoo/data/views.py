@@ -139,6 +139,7 @@ def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
         name=f"{talk.name}-{index:04d}",
         offset=talk.offset + begin,
         duration=segment.duration,
+        excerpt=True,
         segments=(replace(segment, offset=0.0, words=_clipped(segment, begin=begin, end=end)),),
         labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
     )

@@ -53,9 +53,9 @@ Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError if the text is no JSON, or nested too deeply."""
+    """Parse JSON. Raises ValueError if the text is no JSON, or one that no reader can take."""
     try:
-        return json.loads(text, parse_int=_whole)
+        return json.loads(text, parse_int=_whole, object_pairs_hook=_mapping)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -99,6 +99,16 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the mapping of a JSON object. Raises ValueError for equal keys."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        keys = [key for key, _ in pairs]
+        equal = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"two keys {shorten(repr(equal))} of an object are equal")
+    return mapping
+
+
 def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
     """Parse a line of JSON lines.
 
@@ -107,13 +117,13 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
         where: file and line, for error messages.
 
     Raises:
-        ZooError: the line is no JSON, has a number that is none, or is not an object.
+        ZooError: the line is no JSON, has equal keys or a number that is none, or is not an object.
     """
     try:
         content = json.loads(line, **_STRICT)
     except json.JSONDecodeError as error:
         raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, and for an integer of thousands of digits.
+    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
     except ValueError as error:
         raise ZooError(f"{where}, is not JSON: {error}.") from error
     except RecursionError as error:
@@ -131,13 +141,14 @@ def parse_list(text: str, where: str) -> list[dict[str, Any]]:
         where: its file, for error messages.
 
     Raises:
-        ZooError: the text is no JSON, has a number that is none, or is not a list of objects.
+        ZooError: the text is no JSON, has equal keys or a number that is none, or is not a list of
+            objects.
     """
     try:
         content = json.loads(text, **_STRICT)
     except json.JSONDecodeError as error:
         raise ZooError(f"{where}, line {error.lineno}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, and for an integer of thousands of digits.
+    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
     except ValueError as error:
         raise ZooError(f"{where} is not JSON: {error}.") from error
     except RecursionError as error:
@@ -158,6 +169,7 @@ def _refuse_constant(name: str) -> None:
 _STRICT: dict[str, Any] = {
     "parse_constant": _refuse_constant,
     "parse_int": _whole,
+    "object_pairs_hook": _mapping,
 }
 
 

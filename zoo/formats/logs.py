@@ -8,6 +8,7 @@ from typing import Literal
 from zoo.errors import ZooError, check_choice
 from zoo.formats import omnisteval, simuleval, simulstream, streamuni
 from zoo.formats.checks import check_log
+from zoo.formats.pieces import PieceForm
 from zoo.formats.text import Line, read_list, read_records
 from zoo.languages import Language
 from zoo.talks import Segment, Target
@@ -24,13 +25,20 @@ READERS: dict[str, Reader] = {
 }
 
 
-def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval") -> list[Instance]:
+def read_log(
+    path: Path,
+    *,
+    language: Language,
+    format: LogFormat = "simuleval",
+    pieces: PieceForm | None = None,
+) -> list[Instance]:
     """Read a log.
 
     Args:
         path: JSON lines with times in milliseconds (simulstream: seconds); streamuni: a JSON list.
         language: target language; its unit (word or character) is what has a delay.
         format: tool that wrote the log.
+        pieces: form of the tokens of a simulstream log; None: it is recognised.
 
     Returns:
         One instance per stream with times in seconds, ordered by index; in the order of the file if
@@ -43,7 +51,12 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
     """
     check_choice("log format", format, READERS)
     records = read_list(path) if format == "streamuni" else read_records(path)
-    instances = READERS[format](records, path, language)
+    if format == "simulstream":
+        instances = simulstream.instances(records, path, language, pieces)
+    elif pieces is not None:
+        raise ZooError(f"system.pieces={pieces} is for logs of simulstream; {format} has texts.")
+    else:
+        instances = READERS[format](records, path, language)
 
     check_log([one for one in instances if not one.repaired], path)
     return _in_order(instances, path)

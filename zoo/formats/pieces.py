@@ -7,6 +7,9 @@ differently where a word begins or ends.
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from zoo.errors import ZooError, check_choice
 
 SPACE_MARK = "\u2581"  # SentencePiece
 _BYTE = re.compile(r"<0x([\dA-Fa-f]{2})>")  # SentencePiece, for a character without a piece
@@ -16,6 +19,10 @@ _SPECIAL = re.compile(
     r"|__[a-z]{3}__|[a-z]{3}_[A-Z][a-z]{3}"
 )
 ToBytes = Callable[[str], bytes]  # the text of a token in UTF-8, with the spaces around it
+# Names of the forms; ``words``: each token is a word or a character, ``text``: with its spaces.
+PieceForm = Literal[
+    "words", "text", "sentencepiece", "byte_level", "wordpiece", "end_of_word", "continued"
+]
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -62,6 +69,31 @@ def find_form(emitted: Iterable[str], streams: Sequence[Sequence[str]]) -> ToByt
     return None
 
 
+def named_form(name: PieceForm, emitted: Iterable[str]) -> ToBytes | None:
+    """Return how tokens of a named form become text, as ``find_form``.
+
+    Args:
+        name: the form.
+        emitted: all tokens of the log.
+
+    Raises:
+        ZooError: the name is unknown, or the tokens do not have this form.
+    """
+    check_choice("system.pieces", name, FORMS)
+    tokens = {token for token in emitted if not is_special(token)}
+    form, mark = FORMS[name]
+    if form is _byte_level and (
+        foreign := sorted(token for token in tokens if not set(token) <= BYTES.keys())
+    ):
+        raise ZooError(
+            f"system.pieces=byte_level does not fit: token {foreign[0]!r} has characters that are "
+            "not in the alphabet of byte-level BPE."
+        )
+    if mark and tokens and not any(re.search(mark, token) for token in tokens):
+        raise ZooError(f"system.pieces={name} does not fit: no token of the log has its mark.")
+    return form
+
+
 def _is_byte_level(tokens: Iterable[str], streams: Sequence[Sequence[str]]) -> bool:
     """Return whether tokens are those of byte-level BPE with characters beyond ASCII or spaces."""
     if all(token.isascii() for token in tokens) or not all(
@@ -99,3 +131,15 @@ def _end_of_word(token: str) -> bytes:
 
 def _continued(token: str) -> bytes:
     return (token[:-2] if token.endswith("@@") else f"{token} ").encode()
+
+
+# How tokens of each form become text, and the mark that some of them have.
+FORMS: dict[str, tuple[ToBytes | None, str]] = {
+    "words": (None, ""),
+    "text": (str.encode, ""),
+    "sentencepiece": (_sentencepiece, f"{SPACE_MARK}|{_BYTE.pattern}"),
+    "byte_level": (_byte_level, ""),
+    "wordpiece": (_wordpiece, "^##."),
+    "end_of_word": (_end_of_word, "</w>$"),
+    "continued": (_continued, "@@$"),
+}

@@ -14,7 +14,14 @@ import yaml
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
 from zoo.formats.checks import LONGEST, check_stream, reading
-from zoo.formats.pieces import SPACE_MARK, ToBytes, find_form, is_special
+from zoo.formats.pieces import (
+    SPACE_MARK,
+    PieceForm,
+    ToBytes,
+    find_form,
+    is_special,
+    named_form,
+)
 from zoo.formats.text import Line, Record, json_lines, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
@@ -188,7 +195,9 @@ class ClientStream:
         return self.language.join(token for token in self.tokens if not is_special(token))
 
 
-def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
+def instances(
+    records: Sequence[Line], path: Path, language: Language, pieces: PieceForm | None = None
+) -> list[Instance]:
     """One instance per recording, with chunk times.
 
     The delay of a unit is that of the chunk that last changed it.
@@ -197,10 +206,11 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
         records: lines of the file.
         path: the file, for messages.
         language: target language.
+        pieces: form of the tokens; None: it is recognised.
 
     Raises:
-        ZooError: a recording occurs twice or goes back in time (the tool appends to its log), or
-            tokens are deleted that were not emitted.
+        ZooError: a recording occurs twice or goes back in time (the tool appends to its log),
+            tokens are deleted that were not emitted, or they do not have the named form.
     """
     clients: dict[object, list[Line]] = {}
     talks: dict[str, list[Line]] = {}
@@ -225,7 +235,7 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
 
     emitted: set[str] = set()
     kept = [_check_tokens(talk, lines[1:], path, emitted) for talk, lines in talks.items()]
-    form = find_form(emitted, kept)
+    form = find_form(emitted, kept) if pieces is None else named_form(pieces, emitted)
     streams: list[Instance] = []
     for index, (talk, lines) in enumerate(talks.items()):
         stream = ClientStream(talk, language, form)

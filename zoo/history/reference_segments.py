@@ -5,10 +5,19 @@ The setting of AlignAtt, EDAtt and most published latency-quality curves.
 
 from typing import ClassVar
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Samples, StreamOutline
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    StreamOutline,
+)
 
 
 class ReferenceSegments(History):
@@ -16,10 +25,22 @@ class ReferenceSegments(History):
 
     Segment ends are rounded up to a frame, segment starts are rounded down. If segments overlap,
     the later one begins where the earlier one ends. A segment within another one is part of it.
+
+    Args:
+        margin_seconds: Audio after a segment that is translated with it, as far as it has been
+            received and no other segment begins. Networks lose words that end with the audio. 0
+            (the papers): a segment ends where the corpus says.
+
+    Raises:
+        ZooError: ``margin_seconds`` is out of range.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
     reads_unwritten = False
+
+    def __init__(self, *, margin_seconds: Seconds = 0.0) -> None:
+        check_numbers("ReferenceSegments", least=0, margin_seconds=margin_seconds)
+        self.margin_samples = round(margin_seconds * SAMPLE_RATE)
 
     def onset(self, session: Session) -> Frames | None:
         """Return the start of the current segment once it is received.
@@ -33,11 +54,12 @@ class ReferenceSegments(History):
         return max(begin - session.audio_start, 0) // session.frame_samples
 
     def boundary(self, session: Session) -> Frames | None:
-        """Return the end of the current segment once it is received."""
+        """Return the end of the current segment, with its margin, once the end is received."""
         _, end = _current_segment(session)
         if end > session.received_samples:
             return None
-        return -(-(end - session.audio_start) // session.frame_samples)
+        margin = min(self.margin_samples, _room_after(session, end))
+        return -(-(end + margin - session.audio_start) // session.frame_samples)
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Between segments, drop all audio before the frame in which the next one may begin."""
@@ -46,11 +68,29 @@ class ReferenceSegments(History):
         return Cut(frames=max(gap, 0) // session.frame_samples)
 
     def longest_audio(self, outline: StreamOutline) -> Samples:
-        """Return the longest reference segment, with both ends rounded to frames."""
+        """Return the longest reference segment, with both ends rounded to frames.
+
+        A margin never exceeds what the backbone accepts; see ``boundary``.
+        """
         lengths = [
             -(-end // outline.frame) - begin // outline.frame for begin, end in outline.segments
         ]
         return max(lengths, default=0) * outline.frame
+
+
+def _room_after(session: Session, end: Samples) -> Samples:
+    """Return the received samples after a segment that no later segment has and that still fit.
+
+    Args:
+        session: The stream.
+        end: End of the current segment in stream samples, already received.
+    """
+    limits = [session.received_samples]
+    limits += [begin for begin, last in session.segments if last > end]
+    if session.longest_input is not None:
+        whole_frames = session.longest_input // session.frame_samples
+        limits.append(session.audio_start + whole_frames * session.frame_samples)
+    return max(min(limits) - end, 0)
 
 
 def _current_segment(session: Session) -> tuple[Samples, Samples]:

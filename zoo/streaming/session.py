@@ -41,6 +41,7 @@ class Session:
         frame_samples: Samples per source frame of the backbone.
         text_stream: Converts written token ids to text.
         latency_multiplier: Number of base chunks that the system receives per step.
+        longest_input: Longest audio that the backbone accepts at once, in samples. None: any.
         segments: (begin, end) of the reference segments in samples of the stream, if known.
         audio: (n,) kept samples.
         audio_start: Position of ``audio[0]`` in the stream, in samples.
@@ -62,6 +63,7 @@ class Session:
     frame_samples: Samples
     text_stream: TextStream
     latency_multiplier: int = 1
+    longest_input: Samples | None = None
     segments: tuple[tuple[Samples, Samples], ...] = ()
     audio: Tensor = field(default_factory=lambda: torch.zeros(0))
     audio_start: Samples = 0

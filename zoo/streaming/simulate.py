@@ -58,6 +58,7 @@ class Source:
         segments: (begin, end) of the reference segments in seconds, for systems that use them
             (SimulST).
         index: Position of the stream in the evaluation. None: its position among the sources.
+        excerpt: Whether it is a reference segment of a longer recording.
     """
 
     talk: str
@@ -65,6 +66,7 @@ class Source:
     reference: str = ""
     segments: Sequence[tuple[Seconds, Seconds]] = ()
     index: int | None = None
+    excerpt: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -102,13 +104,17 @@ class Stream:
     speech: SpeechSpool = field(default_factory=SpeechSpool)
 
     def add_events(self, events: Sequence[StreamEvent]) -> None:
-        """Append the events of the newest chunk, whose time is not in ``times`` yet."""
+        """Append the events of the newest chunk, whose time is not in ``times`` yet.
+
+        The silence that a system appends to a source is no part of its time line.
+        """
+        end = self.received / SAMPLE_RATE
         for event in events:
             if event.kind == "transcript":
                 if event.text == self.transcript:
                     continue
                 self.transcript = event.text
-            self.events.append(replace(event, chunk=len(self.times)))
+            self.events.append(replace(event, at=min(event.at, end), chunk=len(self.times)))
 
     def add_compute(self, meter: StageMeter, cpu: Seconds, *, streams: int) -> None:
         """Add the stream's share of the compute of a step.
@@ -160,7 +166,8 @@ def simulate(
             position, source = item
             index = position if source.index is None else source.index
             session = system.open(source.talk, segments=source.segments)
-            live.append(Stream(index, source, session, mark_final(source.chunks)))
+            chunks = mark_final(source.chunks, excerpt=source.excerpt)
+            live.append(Stream(index, source, session, chunks))
         if not live:
             return
 
@@ -225,7 +232,9 @@ def advance(
             on_chunk(stream)
 
 
-def mark_final(chunks: Iterable[Tensor | SpeechChunk]) -> Iterator[SpeechChunk]:
+def mark_final(
+    chunks: Iterable[Tensor | SpeechChunk], *, excerpt: bool = False
+) -> Iterator[SpeechChunk]:
     """Mark the last chunk as final. A source without audio yields one empty final chunk.
 
     Samples are held until the next ones show that they are not the last. A ``SpeechChunk`` of a
@@ -241,7 +250,8 @@ def mark_final(chunks: Iterable[Tensor | SpeechChunk]) -> Iterator[SpeechChunk]:
         if previous is not None:
             yield SpeechChunk(previous)
         previous = chunk
-    yield SpeechChunk(torch.zeros(0) if previous is None else previous, final=True)
+    last = torch.zeros(0) if previous is None else previous
+    yield SpeechChunk(last, final=True, excerpt=excerpt)
 
 
 def to_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:

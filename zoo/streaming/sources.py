@@ -50,6 +50,7 @@ def source(
         reference=target.separator.join(texts),
         segments=[(segment.offset, segment.end) for segment in talk.segments],
         index=index,
+        excerpt=talk.excerpt,
     )
 
 

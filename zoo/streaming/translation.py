@@ -131,7 +131,9 @@ class TranslationStream(Iterator[EmittedText]):
     def __init__(self, system: SimulatedSystem, source: Source) -> None:
         session = system.open(source.talk, segments=source.segments)
         self._system = system
-        self._stream = Stream(source.index or 0, source, session, mark_final(source.chunks))
+        self._stream = Stream(
+            source.index or 0, source, session, mark_final(source.chunks, excerpt=source.excerpt)
+        )
         self._elapsed: Seconds = 0.0  # at which the newest chunk was done
         self._outputs = self._advance()
 

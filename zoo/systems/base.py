@@ -10,7 +10,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.errors import ZooError, check_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import DETECTED, Language
@@ -21,7 +21,13 @@ from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
-from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
+from zoo.systems.steps import (
+    StepOrder,
+    concatenate,
+    record_transcript,
+    tokens_to_drop,
+    with_end_silence,
+)
 from zoo.systems.system import Knob
 from zoo.systems.translating import TranslatingSystem
 from zoo.talks import Talk
@@ -67,6 +73,8 @@ class StreamingSystem(TranslatingSystem):
         step_order: Order of the last two parts of a step: ``speech_first`` synthesises new words
             with all text that was kept before them; ``history_first`` only with the text that the
             history keeps with them (the order of SimulU's steps 4 and 5).
+        end_silence_seconds: Silence that follows the last chunk of a source. Networks lose words
+            that end with the audio. No duration, delay or other time includes it; 0: none.
         knob: The latency setting of the system. None: no latency setting.
 
     Raises:
@@ -86,6 +94,7 @@ class StreamingSystem(TranslatingSystem):
         latency_multiplier: int = 1,
         synthesizer: Synthesizer | None = None,
         step_order: StepOrder = "speech_first",
+        end_silence_seconds: Seconds = 0.1,
         knob: Knob | None = None,
     ) -> None:
         super().__init__(
@@ -97,6 +106,7 @@ class StreamingSystem(TranslatingSystem):
             knob=knob,
         )
         check_choice("system.step_order", step_order, get_args(StepOrder))
+        check_numbers(f"System {name!r}", least=0, most=10, end_silence_seconds=end_silence_seconds)
         history.guard(by_default=backbone.guarded)
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         if self.source_language is DETECTED and not backbone.detects_language:
@@ -113,6 +123,7 @@ class StreamingSystem(TranslatingSystem):
         self.history = history
         self.synthesizer = synthesizer
         self.step_order = step_order
+        self.end_silence_seconds = end_silence_seconds
         if knob and not knob.values:
             self.knob = replace(knob, values=backbone.knob_values.get(knob.attribute, ()))
         self._loaded = False
@@ -189,6 +200,7 @@ class StreamingSystem(TranslatingSystem):
                 decode=self.backbone.text, separator=self.target_language.separator
             ),
             latency_multiplier=self.latency_multiplier,
+            longest_input=self.backbone.longest_input,
             segments=in_samples(segments),
         )
 
@@ -279,7 +291,7 @@ class StreamingSystem(TranslatingSystem):
             The output of each stream.
         """
         for session, chunk in zip(sessions, chunks, strict=True):
-            session.receive(chunk)
+            session.receive(with_end_silence(chunk, session, self.end_silence_seconds))
 
         coroutines: list[StreamStep] = [self._stream_step(session) for session in sessions]
         actions: list[Action] = [Action()] * len(coroutines)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from zoo.errors import ZooError, check_name
 from zoo.formats.logs import LogFormat, read_log
+from zoo.formats.pieces import PieceForm
 from zoo.languages import language
 from zoo.types import Instance
 
@@ -19,6 +20,9 @@ class Replay:
         target_language: Code of the target language.
         name: Name in results.
         format: Tool that wrote the log.
+        pieces: Form of the tokens of a simulstream log: ``words`` (or characters), ``text`` (with
+            its spaces), ``sentencepiece``, ``byte_level``, ``wordpiece`` (##), ``end_of_word``
+            (</w>) or ``continued`` (@@). None: it is recognised.
     """
 
     def __init__(
@@ -29,11 +33,13 @@ class Replay:
         target_language: str,
         name: str = "replay",
         format: LogFormat = "simuleval",
+        pieces: PieceForm | None = None,
     ) -> None:
         check_name("system.name", name)
         self.name = name
         self.log = None if log is None else Path(log)
         self.format = format
+        self.pieces = pieces
         self.source_language = language(source_language)
         self.target_language = language(target_language)
 
@@ -49,4 +55,6 @@ class Replay:
     def _instances(self) -> list[Instance]:
         if self.log is None:
             raise ZooError("system=replay needs system.log, the path of a recorded log.")
-        return read_log(self.log, language=self.target_language, format=self.format)
+        return read_log(
+            self.log, language=self.target_language, format=self.format, pieces=self.pieces
+        )

@@ -1,17 +1,47 @@
 """Parts of one step of a stream."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Action, Hypothesis, Request, StreamEvent
+from zoo.types import (
+    SAMPLE_RATE,
+    Action,
+    Hypothesis,
+    Request,
+    Seconds,
+    SpeechChunk,
+    StreamEvent,
+)
 
 # Whether written text is spoken before the history drops old text, or after it.
 StepOrder = Literal["speech_first", "history_first"]
+
+
+def with_end_silence(chunk: SpeechChunk, session: Session, seconds: Seconds) -> SpeechChunk:
+    """Append silence to the last chunk of a source, as far as the backbone accepts it.
+
+    Args:
+        chunk: The next chunk of the stream.
+        session: The stream, which has not received the chunk.
+        seconds: Duration of the silence.
+
+    Returns:
+        The chunk itself if more chunks follow, or if the source is an excerpt or has no audio.
+    """
+    new = chunk.samples.numel()
+    if not chunk.final or chunk.excerpt or not session.received_samples + new:
+        return chunk
+    silence = round(seconds * SAMPLE_RATE)
+    if session.longest_input is not None:
+        silence = max(min(silence, session.longest_input - session.audio.numel() - new), 0)
+    return replace(chunk, samples=F.pad(chunk.samples, (0, silence)))
 
 
 def record_transcript(session: Session, request: Request, transcript: str) -> None:
