@@ -232,7 +232,9 @@ def test_freezing_other_samples_needs_another_version(
 
 
 def test_refusals(tmp_path: Path) -> None:
-    with pytest.raises(ZooError, match="Unknown split 'test'; choose one of: tst, dev, train"):
+    with pytest.raises(
+        ZooError, match="Unknown split 'test'; choose one of: tst, dev, train, tst_hard"
+    ):
         build("test", cache=tmp_path)
     with pytest.raises(ZooError, match="at least 1 talk"):
         build("tst", cache=tmp_path, talks=0)

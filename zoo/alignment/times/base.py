@@ -17,7 +17,8 @@ class TimedWords:
         words: words of the transcript as the corpus writes it, with case and punctuation, in
             seconds from the start of the talk. Empty if there is a problem.
         problem: why the segment has no times; empty if it has.
-        score: mean log-probability of a frame (0 is the best); None if the aligner has no score.
+        score: mean log-probability of a frame or token (0 is the best); None if the aligner has no
+            score.
     """
 
     words: tuple[Word, ...] = ()

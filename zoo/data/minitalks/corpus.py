@@ -26,6 +26,7 @@ from zoo.progress import show_progress
 from zoo.talks import Talk
 
 MAX_WORKERS = 8
+TEST_SPLITS = ("tst", "tst_hard")  # the splits with a fingerprint
 
 
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
@@ -35,13 +36,13 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
     synthesised again. Several processes may build at the same time.
 
     Args:
-        split: ``tst``, ``dev`` or ``train``.
+        split: ``tst``, ``dev``, ``train`` or ``tst_hard``.
         cache: cache folder of all corpora; None: ``$SIMULZOO_CACHE`` or ``~/.cache/simulzoo``.
         talks: number of talks from the start of the split; None: all.
 
     Raises:
         ZooError: the split is unknown, ``talks`` is less than 1, the cache is not writable, or the
-            test set differs from the frozen one.
+            talks of a test set differ from the frozen ones.
     """
     check_choice("split", split, SPLITS)
     if talks is not None and talks < 1:
@@ -125,7 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def synthesise() -> None:
         if given.freeze:
             frozen.freeze_samples()
-            frozen.freeze("tst", _build("tst", folder=corpus_folder() / "tst", talks=None))
+            for split in TEST_SPLITS:
+                frozen.freeze(split, _build(split, folder=corpus_folder() / split, talks=None))
         for split in given.split or SPLITS:
             talks = build(split, talks=given.talks)
             hours = sum(talk.duration for talk in talks) / 3600

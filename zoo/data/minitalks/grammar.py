@@ -39,6 +39,25 @@ class Sentence:
     words: tuple[str, ...]
     targets: dict[str, Target]
 
+    def with_untranslated(self, words: Sequence[str], at: int) -> "Sentence":
+        """Insert English words that have no translation.
+
+        Args:
+            words: the words.
+            at: index of the first of them; the words from there on follow them.
+        """
+
+        def shift(indices: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+            return tuple(
+                tuple(index + len(words) * (index >= at) for index in item) for item in indices
+            )
+
+        targets = {
+            code: replace(target, alignment=shift(target.alignment), needs=shift(target.needs))
+            for code, target in self.targets.items()
+        }
+        return Sentence((*self.words[:at], *words, *self.words[at:]), targets)
+
 
 def sentence(rng: random.Random) -> Sentence:
     """Draw a sentence; the same state of ``rng`` gives the same sentence."""
@@ -68,20 +87,12 @@ def realise(plan: SentencePlan, rng: random.Random | None = None) -> Sentence:
 
 
 def _with_disfluency(fluent: Sentence, rng: random.Random) -> Sentence:
-    """Insert a filler or repeat a word; shift the indices of the following words."""
+    """Insert a filler or repeat a word."""
     at = rng.randrange(1, len(fluent.words))
     repeated = fluent.words[at].rstrip(".,?")
     is_repetition = rng.random() < 0.4 and at < len(fluent.words) - 1
     inserted = repeated if is_repetition else rng.choice(lexicon.FILLERS)
-
-    def shift(indices: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(index + (index >= at) for index in item) for item in indices)
-
-    targets = {
-        code: replace(target, alignment=shift(target.alignment), needs=shift(target.needs))
-        for code, target in fluent.targets.items()
-    }
-    return Sentence((*fluent.words[:at], inserted, *fluent.words[at:]), targets)
+    return fluent.with_untranslated([inserted], at)
 
 
 def draw_plan(rng: random.Random) -> SentencePlan:

@@ -203,6 +203,19 @@ def _noun_pools() -> dict[str, list[Noun]]:
     return pools | {name: [_noun(row[0]) for row in _rows(t)] for name, t in words.POOLS.items()}
 
 
+def _names(table: str) -> list[Noun]:
+    """Names of people, which are the same in English, German and Spanish."""
+    return [
+        Noun(name, name, gender, name, gender, chinese, "", person=True, name=True)
+        for name, gender, chinese in _rows(table)
+    ]
+
+
+def _quadruples(table: str) -> list[tuple[str, str, str, str]]:
+    """Rows of English, German, Spanish and Chinese."""
+    return [(row[0], row[1], row[2], row[3]) for row in _rows(table)]
+
+
 def _verb_senses() -> dict[str, list[Verb]]:
     """The senses of each English verb by its base form."""
     senses: dict[str, list[Verb]] = {}
@@ -214,10 +227,8 @@ def _verb_senses() -> dict[str, list[Verb]]:
 PEOPLE = [_noun(row[0], person=True) for row in _rows(words.PEOPLE)]
 _RELATED = ("sister", "brother", "grandmother", "doctor", "lawyer", "teacher")
 RELATIONS = [noun for noun in PEOPLE if noun.english in _RELATED]  # people that "my" fits
-NAMES = [
-    Noun(name, name, gender, name, gender, chinese, "", person=True, name=True)
-    for name, gender, chinese in _rows(words.NAMES)
-]
+NAMES = _names(words.NAMES)
+RARE_NAMES = _names(words.RARE_NAMES)
 PRONOUNS = [
     Noun("he", "er", "m", "él", "m", "他", "", person=True, name=True),
     Noun("she", "sie", "f", "ella", "f", "她", "", person=True, name=True),
@@ -244,7 +255,7 @@ SURFACES = {frame: _fixed_phrases(table) for frame, table in words.SURFACES.item
 MODALS = _fixed_phrases(words.MODALS)
 REPORTS = _fixed_phrases(words.REPORTS)
 CONJUNCTIONS = _fixed_phrases(words.CONJUNCTIONS)
-# Rows of English, German, Spanish and Chinese.
-AGO = [(row[0], row[1], row[2], row[3]) for row in _rows(words.AGO)]
-NUMBERS = [(row[0], row[1], row[2], row[3]) for row in _rows(words.NUMBERS)]
+AGO = _quadruples(words.AGO)
+NUMBERS = _quadruples(words.NUMBERS)
+RARE_NUMBERS = _quadruples(words.RARE_NUMBERS)
 FILLERS = words.FILLERS

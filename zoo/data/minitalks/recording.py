@@ -1,15 +1,15 @@
-"""Plans of talks (sentences, voice, seed) and their synthesis: speech, pauses and noise."""
+"""Plans of talks (sentences, voice, scene, seed) and their synthesis."""
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zoo.data.minitalks.grammar import Sentence, sentence
-from zoo.data.minitalks.noise import KINDS, noise
+from zoo.data.minitalks.hard import interrupted, rare_sentence
+from zoo.data.minitalks.scene import GRID, HARD_SCENES, Audio, Scene, add_background, gap, silence
 from zoo.errors import check_choice
 from zoo.espeak.speech import Speaker
 from zoo.talks import Segment, Talk, Word
@@ -24,20 +24,12 @@ UNSEEN_VOICES = ("en-us+f5", "en-us+m4", "en-us+m6")  # only in tst: talks 1, 4,
 # Ranges from which values are drawn.
 RATES = (150, 200)  # words per minute
 PITCHES = (35, 65)  # espeak-ng's scale of 0 to 99
-LEAD_IN = (0.2, 0.8)  # seconds of silence before the first sentence
-PAUSE = (0.3, 1.2)  # seconds of silence after a sentence
-NOISE_DURATION = (0.6, 2.5)  # seconds
-NOISE_PEAK = (0.1, 0.5)  # peak relative to full scale
 GAIN = (0.4, 1.1)  # factor on the speech and the noise of a talk
-NOISE_PROBABILITY = 0.12  # probability of a noise after a sentence
-BACKGROUND = (0.0, 0.001, 0.003)  # standard deviations of white noise; one is drawn per talk
+HISS = (0.0, 0.001, 0.003)  # standard deviations of white noise; one is drawn per talk
 # Measured on generated talks, to estimate the duration of a sentence from its text.
 LETTER_TIME = 8.9  # seconds per letter times the rate in words per minute
 MEAN_GAP = 1.05  # seconds after a sentence, including noise
-# Sentences begin on whole milliseconds, so at multiples of this many samples.
-GRID = SAMPLE_RATE // 1000
-
-Audio = NDArray[np.float32]
+HARD_GAP = 3.5  # the same in a hard split, including what is said twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +40,22 @@ class Split:
         talks: number of talks.
         shortest: target duration of the first talk in seconds.
         longest: target duration of the last talk; durations between them grow linearly.
+        hard: whether the talks have the sentences of ``hard.py`` and ``HARD_SCENES`` in turn.
     """
 
     talks: int
     shortest: Seconds
     longest: Seconds
+    hard: bool = False
 
 
 # In order of precedence: no sentence of an earlier split occurs in a later split.
-SPLITS = {"tst": Split(10, 75, 205), "dev": Split(6, 66, 100), "train": Split(480, 66, 115)}
+SPLITS = {
+    "tst": Split(10, 75, 205),
+    "dev": Split(6, 66, 100),
+    "train": Split(480, 66, 115),
+    "tst_hard": Split(6, 70, 110, hard=True),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,7 @@ class TalkPlan:
         rate: mean speaking rate in words per minute.
         pitch: pitch on espeak-ng's scale of 0 to 99.
         sentences: the sentences in order.
+        scene: what surrounds the speech.
     """
 
     name: str
@@ -76,10 +76,13 @@ class TalkPlan:
     rate: int
     pitch: int
     sentences: tuple[Sentence, ...]
+    scene: Scene = field(default_factory=Scene)
 
 
 def plans(split: str, *, talks: int | None = None) -> list[TalkPlan]:
     """Draw the talks of a split; each English sentence is unique in the whole corpus.
+
+    Two sentences of a hard split are different without their interruptions, too.
 
     Args:
         split: a key of ``SPLITS``.
@@ -110,22 +113,23 @@ def _plan(split: str, index: int, used: set[str]) -> TalkPlan:
         voice=UNSEEN_VOICES[index // 3 % len(UNSEEN_VOICES)] if unseen else rng.choice(VOICES),
         rate=rate,
         pitch=rng.randint(*PITCHES),
-        sentences=tuple(_new_sentences(rng, used, duration=duration, rate=rate)),
+        sentences=tuple(_new_sentences(rng, used, duration=duration, rate=rate, hard=spec.hard)),
+        scene=HARD_SCENES[index % len(HARD_SCENES)] if spec.hard else Scene(),
     )
 
 
 def _new_sentences(
-    rng: random.Random, used: set[str], *, duration: Seconds, rate: int
+    rng: random.Random, used: set[str], *, duration: Seconds, rate: int, hard: bool
 ) -> Iterator[Sentence]:
     """Draw sentences that are not in ``used`` up to an estimated duration; add them to ``used``."""
     estimate = 0.0
     while estimate < duration:
-        candidate = sentence(rng)
+        candidate = rare_sentence(rng) if hard else sentence(rng)
         key = " ".join(candidate.words).casefold()
         if key not in used:
             used.add(key)
-            estimate += LETTER_TIME * len(key) / rate + MEAN_GAP
-            yield candidate
+            estimate += LETTER_TIME * len(key) / rate + (HARD_GAP if hard else MEAN_GAP)
+            yield interrupted(candidate, rng) if hard else candidate
 
 
 def record(plan: TalkPlan, *, speaker: Speaker, audio: Path) -> tuple[Audio, Talk]:
@@ -141,18 +145,30 @@ def record(plan: TalkPlan, *, speaker: Speaker, audio: Path) -> tuple[Audio, Tal
     """
     rng = random.Random(f"record {plan.name}")
     generator = np.random.default_rng(rng.getrandbits(64))
-    pieces = [_silence(rng.uniform(*LEAD_IN))]
+    pieces = [silence(rng.uniform(*plan.scene.lead_in))]
     segments: list[Segment] = []
     phonemes: list[Word] = []
     for item in plan.sentences:
         offset = sum(map(len, pieces)) / SAMPLE_RATE
         samples, segment, timed = _speak(item, plan=plan, speaker=speaker, rng=rng, offset=offset)
-        pieces += [samples, *_gap(rng, generator)]
+        pieces += [samples, *gap(plan.scene, rng, generator)]
         segments.append(segment)
         phonemes += timed
 
-    wave = np.concatenate(pieces) * rng.uniform(*GAIN)
-    wave += rng.choice(BACKGROUND) * generator.standard_normal(len(wave))
+    wave = np.concatenate(pieces)
+    if plan.scene.ends_with_speech:
+        wave = wave[: round(segments[-1].end * SAMPLE_RATE)]
+    if plan.scene.background:
+        wave = add_background(
+            wave,
+            segments,
+            kind=plan.scene.background,
+            seed=f"background {plan.name}",
+            voices=[voice for voice in VOICES if voice != plan.voice],
+            speaker=speaker,
+        )
+    wave *= rng.uniform(*GAIN)
+    wave += rng.choice(HISS) * generator.standard_normal(len(wave))
     talk = Talk(
         name=plan.name,
         audio=audio,
@@ -193,18 +209,3 @@ def _speak(
 
 def _shifted(word: Word, offset: Seconds) -> Word:
     return replace(word, start=round(word.start + offset, 3), end=round(word.end + offset, 3))
-
-
-def _gap(rng: random.Random, generator: np.random.Generator) -> list[Audio]:
-    """Return the audio after a sentence: a pause, sometimes followed by noise and another pause."""
-    pieces = [_silence(rng.uniform(*PAUSE))]
-    if rng.random() < NOISE_PROBABILITY:
-        duration = round(rng.uniform(*NOISE_DURATION), 3)
-        kind, peak = rng.choice(sorted(KINDS)), rng.uniform(*NOISE_PEAK)
-        pieces.append(noise(kind, duration=duration, peak=peak, generator=generator))
-        pieces.append(_silence(rng.uniform(*PAUSE)))
-    return pieces
-
-
-def _silence(duration: Seconds) -> Audio:
-    return np.zeros(round(duration * 1000) * GRID, dtype=np.float32)

@@ -4,6 +4,7 @@ The English realiser stores in ``positions`` which words of the English sentence
 the other realisers read these word indices for alignment and lookahead.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -156,6 +157,15 @@ class Clause:
         """The index of the clause's last English word."""
         return (self.positions.end[0],)
 
+    def noun_phrases(self) -> Iterator[NounPhrase]:
+        """Yield the noun phrases of the clause and of its relative clauses, each once."""
+        subject = None if self.gap == "subject" else self.subject  # the antecedent
+        for phrase in (subject, self.object, self.second_object, self.place):
+            if phrase:
+                yield phrase
+                if phrase.relative:
+                    yield from phrase.relative.noun_phrases()
+
     def verb_disambiguation(self, language: str) -> Indices:
         """Return the English words that determine which translation of the verb is meant.
 
@@ -206,6 +216,12 @@ class SentencePlan:
     subordinate_first: bool = False
     that: bool = True
     positions: SentencePositions = field(default_factory=SentencePositions)
+
+    def noun_phrases(self) -> Iterator[NounPhrase]:
+        """Yield the noun phrases of both clauses, each once."""
+        for clause in (self.main, self.subordinate):
+            if clause:
+                yield from clause.noun_phrases()
 
     @property
     def is_question(self) -> bool:

@@ -36,6 +36,18 @@ Sofia|f|索菲
 Martin|m|马丁
 """
 
+# Names of tst_hard only.
+RARE_NAMES = """
+Wolfgang|m|沃尔夫冈
+Svetlana|f|斯维特拉娜
+Leopold|m|利奥波德
+Isadora|f|伊莎多拉
+Bartholomew|m|巴塞洛缪
+Guinevere|f|桂妮维亚
+Montgomery|m|蒙哥马利
+Philippa|f|菲利帕
+"""
+
 # noun | plurals in English, German, Spanish (empty: never counted) | pools in addition to "things"
 THINGS = """
 house Haus n casa f 房子 座 | | build see
@@ -222,6 +234,17 @@ ten|zehn|diez|十
 twelve|zwölf|doce|十二
 twenty|zwanzig|veinte|二十
 twenty-five|fünfundzwanzig|veinticinco|二十五
+"""
+# Numbers of tst_hard only.
+RARE_NUMBERS = """
+thirteen|dreizehn|trece|十三
+seventeen|siebzehn|diecisiete|十七
+forty-seven|siebenundvierzig|cuarenta y siete|四十七
+sixty-eight|achtundsechzig|sesenta y ocho|六十八
+ninety-three|dreiundneunzig|noventa y tres|九十三
+one hundred and four|hundertvier|ciento cuatro|一百零四
+two thousand|zweitausend|dos mil|两千
+twelve thousand|zwölftausend|doce mil|一万两千
 """
 
 # goals of verbs with this frame
