@@ -105,6 +105,16 @@ def test_an_aligner_that_loses_words_or_segments_is_refused(
         words("a b c", ["a", "b c"])
 
 
+def test_long_work_is_announced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for least, announced in ((7, False), (6, True)):
+        monkeypatch.setattr("zoo.metrics.resegment.LONG_WORK", least)
+        words("a b", ["a", "b c"])
+        assert ("2 words to segments of 3" in caplog.text) == announced
+
+
 def test_every_unit_goes_somewhere_in_order() -> None:
     draw = random.Random(1)
     for _ in range(30):

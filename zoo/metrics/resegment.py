@@ -21,6 +21,10 @@ from zoo.types import UnitKind
 
 Resegmentation = Literal["mwer", "soft"]
 
+LONG_WORK = 10**9  # products of words that mweralign compares: more than ten seconds
+
+logger = logging.getLogger(__name__)
+
 # mweralign lower-cases ASCII letters only.
 FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
@@ -84,6 +88,14 @@ def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: 
     if not tokens or not any(sentences):  # mweralign crashes without any word
         return [len(tokens), *[0] * (len(sentences) - 1)]
 
+    num_words = sum(map(len, sentences))
+    if len(tokens) * num_words >= LONG_WORK:
+        logger.info(
+            "Assigning %d words to segments of %d words: the time grows with the product, to minutes "
+            "from 100,000 words on.",
+            len(tokens),
+            num_words,
+        )
     numbers: dict[str, str] = {}
 
     def number(token: str) -> str:
