@@ -91,8 +91,8 @@ def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: 
     num_words = sum(map(len, sentences))
     if len(tokens) * num_words >= LONG_WORK:
         logger.info(
-            "Assigning %d words to segments of %d words: the time grows with the product, to minutes "
-            "from 100,000 words on.",
+            "Assigning %d words to segments of %d words: the time grows with the product, to "
+            "minutes from 100,000 words on.",
             len(tokens),
             num_words,
         )
