@@ -295,17 +295,17 @@ class Whisper(EncoderDecoder):
         The other streams whose language is unknown get it, and have no text yet either: their
         opening ends before the token of the language.
         """
+        has_threshold = self.no_speech_id is not None and self.no_speech < 1
         silent = set()
         for stream, (session, text) in enumerate(zip(sessions, texts, strict=True)):
-            token, unknown = self.no_speech_id, session.source_language is DETECTED
-            listens = token is not None and self.no_speech < 1
-            if not unknown and not listens:
+            is_unknown = session.source_language is DETECTED
+            if not has_threshold and not is_unknown:
                 continue
             first = branches.probabilities(stream, text.opening.index(self.start))
-            is_silent = listens and bool(first[token] > self.no_speech)
-            if unknown and not is_silent:
+            has_speech = not has_threshold or bool(first[self.no_speech_id] <= self.no_speech)
+            if is_unknown and has_speech:
                 self._detect_language(session, first)
-            if unknown or is_silent:
+            if is_unknown or not has_speech:
                 silent.add(stream)
         return frozenset(silent)
 
