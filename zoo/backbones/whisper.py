@@ -114,7 +114,7 @@ class Whisper(EncoderDecoder):
         prompt: str = "",
         prompt_tokens: int = 0,
         no_speech: float = 0.6,
-        detection_seconds: Seconds = 3.0,
+        detection_seconds: Seconds = 5.0,
         **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
