@@ -27,7 +27,7 @@ from tests.rehearsal.small import reduced
 from zoo.errors import ZooError
 from zoo.evaluation.smoke_run import FAILED
 
-SECONDS = 600  # most of a command
+SECONDS = 1200  # after which a command is taken to be endless
 # One preparation, both stages of a training, its export, converted weights, a table and its report.
 PAPER = "size=llama8b trainer.devices=8 data=aligned data.folder=<aligned> target_language=zh ("
 SHORT = (
