@@ -69,11 +69,14 @@ function drawBands(parts, isVisible) {
   });
 }
 
+// Kinds of events that drop no audio.
+const KEEPING = ["language", "transcript", "unit_limit"];
+
 // A mark in the source where audio was dropped: dashed for a history's cut, else solid.
 function drawCuts(parts, isVisible) {
   const { zoom, view, layout } = timeline;
   for (const [time, kind, at, text] of view.events) {
-    if (["transcript", "unit_limit"].includes(kind) || !isVisible(at * zoom, at * zoom)) continue;
+    if (KEEPING.includes(kind) || !isVisible(at * zoom, at * zoom)) continue;
     const node = build(parts, "span", { class: `drop ${kind}`, style: `left:${at * zoom}px;top:${TOP - 18}px;height:${layout.speech - TOP + 14}px` });
     tipFor(node, () => [text, `at ${seconds(time)}: audio before ${seconds(at)} is no longer kept`]);
   }
@@ -198,7 +201,7 @@ function setUpTimeline() {
     build(scale, "span", {}, "Lag behind an evenly paced translation:");
     LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
   }
-  if (data.streams.some(({ events }) => events.some(([, kind]) => kind !== "transcript"))) {
+  if (data.streams.some(({ events }) => events.some(([, kind]) => !KEEPING.includes(kind)))) {
     build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed, or a text restarted.");
   }
 }
