@@ -25,6 +25,7 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import (
+    alignment_heads,
     check_extractor,
     check_tokenizer,
     load_network,
@@ -223,11 +224,7 @@ class Whisper(EncoderDecoder):
         self._set_prompt()
 
         if self.alignment.heads is None:
-            upper_layers = range(self.decoder.depth // 2, self.decoder.depth)
-            upper_heads = [
-                [layer, head] for layer in upper_layers for head in range(self.decoder.heads)
-            ]
-            heads = fields.get("alignment_heads") or upper_heads
+            heads = alignment_heads(fields, *self.attention_shape)
             self.alignment = replace(self.alignment, heads=heads)
 
     def _set_prompt(self) -> None:
@@ -357,12 +354,12 @@ class Whisper(EncoderDecoder):
         """Raise ZooError unless the text is English or a transcript."""
         if target.code in ("en", source.code):
             return
-        choice = (
-            f" or target_language={source.code} for a transcript"
-            if source.code != "en"
-            else " for a transcript"
-        )
-        choice = "" if source is DETECTED else choice
+        if source is DETECTED:
+            choice = ""
+        elif source.code == "en":
+            choice = " for a transcript"
+        else:
+            choice = f" or target_language={source.code} for a transcript"
         raise ZooError(
             f"Whisper translates into English only, not {source.code}-{target.code}; choose "
             f"target_language=en{choice}."
@@ -377,9 +374,8 @@ class Whisper(EncoderDecoder):
                 f"{self.name} supports English only, not {source}-{target}; choose "
                 "source_language=en and target_language=en, or a multilingual Whisper."
             )
-        if session.source_language is DETECTED:
-            return
-        if self.multilingual and f"<|{source}|>" not in self.languages:
+        is_known = session.source_language is DETECTED or f"<|{source}|>" in self.languages
+        if self.multilingual and not is_known:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
             raise ZooError(
                 f"{self.name} does not support {session.source_language.name}; choose "

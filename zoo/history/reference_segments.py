@@ -29,7 +29,7 @@ class ReferenceSegments(History):
     Args:
         margin_seconds: Audio after a segment that is translated with it, as far as it has been
             received and no other segment begins. Networks lose words that end with the audio. 0
-            (the papers): a segment ends where the corpus says.
+            (the papers): a segment ends at the time that the corpus gives.
 
     Raises:
         ZooError: ``margin_seconds`` is out of range.

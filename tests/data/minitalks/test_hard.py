@@ -10,7 +10,7 @@ from zoo.audio import files as audio
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.corpus import build
 from zoo.data.minitalks.grammar import sentence
-from zoo.data.minitalks.hard import interrupted, rare_sentence
+from zoo.data.minitalks.hard import interrupt, rare_sentence
 from zoo.data.minitalks.recording import SPLITS, plans
 from zoo.talks import Segment, Talk
 
@@ -27,7 +27,7 @@ def test_an_interruption_only_adds_words_without_translation() -> None:
     added = set()
     for seed in range(500):
         fluent = sentence(random.Random(seed))
-        spoken = interrupted(fluent, random.Random(seed))
+        spoken = interrupt(fluent, random.Random(seed))
         count = len(spoken.words) - len(fluent.words)
         added.add(count)
         letters = [word.strip(".,?").casefold() for word in spoken.words]
@@ -46,7 +46,7 @@ def test_a_restart_begins_the_sentence_twice() -> None:
     restarts = 0
     for seed in range(99):
         fluent = sentence(random.Random(seed))
-        words = interrupted(fluent, random.Random(seed)).words
+        words = interrupt(fluent, random.Random(seed)).words
         count = len(words) - len(fluent.words)
         if count and words[count:][1:] == fluent.words[1:] and words[count - 1].endswith(","):
             restarts += 1
@@ -65,7 +65,7 @@ def test_the_shortest_sentences_can_be_interrupted(length: int) -> None:
         if len(one.words) == length + 1
     )
     for seed in range(50):
-        assert interrupted(short, random.Random(seed)).words[-1] == short.words[-1]
+        assert interrupt(short, random.Random(seed)).words[-1] == short.words[-1]
 
 
 def test_rare_numbers_and_names_are_in_no_other_split() -> None:

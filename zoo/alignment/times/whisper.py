@@ -27,6 +27,7 @@ from zoo.audio import files as audio
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
+    alignment_heads,
     check_extractor,
     load_network,
     load_part,
@@ -236,9 +237,7 @@ def _alignment_heads(network: Any, name: str) -> list[tuple[int, int]]:
     """
     depth, heads = network.config.decoder_layers, network.config.decoder_attention_heads
     every = [(layer, head) for layer in range(depth) for head in range(heads)]
-    listed = network.generation_config.to_dict().get("alignment_heads")
-    if not listed:
-        return every[depth // 2 * heads :]
+    listed = alignment_heads(network.generation_config.to_dict(), depth, heads)
     chosen = [(int(layer), int(head)) for layer, head in listed]
     if missing := [pair for pair in chosen if pair not in every]:
         raise ZooError(

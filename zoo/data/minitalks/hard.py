@@ -9,7 +9,7 @@ from zoo.data.minitalks.tree import NounPhrase, SentencePlan
 
 RARE = ("", "", "number", "name")  # what is rare in a sentence; one is drawn
 INTERRUPTIONS = ("", "", "", "repetition", "restart")  # one is drawn per sentence
-REPETITIONS = (1, 2)  # range of the number of times that a word is said again
+REPETITIONS = (1, 2)  # range of the number of times that a word is repeated
 RESTARTED = (2, 4)  # range of the number of words before a restart
 
 
@@ -42,7 +42,7 @@ def _make_rare(plan: SentencePlan, kind: str, rng: random.Random) -> list[NounPh
     return []
 
 
-def interrupted(fluent: Sentence, rng: random.Random) -> Sentence:
+def interrupt(fluent: Sentence, rng: random.Random) -> Sentence:
     """Sometimes repeat a word of a sentence, or break off after some words and start again.
 
     The repeated words have no translation.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from zoo.data.minitalks.grammar import Sentence, sentence
-from zoo.data.minitalks.hard import interrupted, rare_sentence
+from zoo.data.minitalks.hard import interrupt, rare_sentence
 from zoo.data.minitalks.scene import GRID, HARD_SCENES, Audio, Scene, add_background, gap, silence
 from zoo.errors import check_choice
 from zoo.espeak.speech import Speaker
@@ -29,7 +29,7 @@ HISS = (0.0, 0.001, 0.003)  # standard deviations of white noise; one is drawn p
 # Measured on generated talks, to estimate the duration of a sentence from its text.
 LETTER_TIME = 8.9  # seconds per letter times the rate in words per minute
 MEAN_GAP = 1.05  # seconds after a sentence, including noise
-HARD_GAP = 3.5  # the same in a hard split, including what is said twice
+HARD_GAP = 3.5  # the same in a hard split, including repeated words
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _new_sentences(
         if key not in used:
             used.add(key)
             estimate += LETTER_TIME * len(key) / rate + (HARD_GAP if hard else MEAN_GAP)
-            yield interrupted(candidate, rng) if hard else candidate
+            yield interrupt(candidate, rng) if hard else candidate
 
 
 def record(plan: TalkPlan, *, speaker: Speaker, audio: Path) -> tuple[Audio, Talk]:

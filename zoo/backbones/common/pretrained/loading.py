@@ -314,6 +314,19 @@ def check_extractor(extractor: Any, name: str, **expected: object) -> None:
             )
 
 
+def alignment_heads(fields: Mapping[str, Any], depth: int, heads: int) -> list[list[int]]:
+    """Return the layer and the head of each alignment head of a Whisper.
+
+    Args:
+        fields: Contents of a generation_config.json. If it lists no alignment heads, these are all
+            heads of the upper half of the layers, as in OpenAI's code.
+        depth: Number of decoder layers.
+        heads: Number of heads per layer.
+    """
+    upper_half = [[layer, head] for layer in range(depth // 2, depth) for head in range(heads)]
+    return fields.get("alignment_heads") or upper_half
+
+
 def run_layers(
     layers: nn.ModuleList, norm: nn.Module, config: Any, hidden: Sequence[Tensor]
 ) -> list[Tensor]:
