@@ -22,7 +22,9 @@ UnitKind = Literal["word", "char"]
 # end of a stream as padding, and the number of frames (n,) of each row give (n,) bool.
 StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
-EventKind = Literal["language", "transcript", "truncation", "flush", "restart", "cut", "unit_limit"]
+EventKind = Literal[
+    "language", "transcript", "truncation", "flush", "restart", "cut", "no_output", "unit_limit"
+]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
 
@@ -350,14 +352,17 @@ class StreamEvent:
             its audio and text. flush: the history ended a segment, whose translation was completed
             before all of it was dropped. restart: the history dropped all text, which the model
             ended or repeated while someone spoke, and audio up to its last word. cut: the history
-            dropped the oldest audio or text. unit_limit: the speech units of an output stopped at
-            the maximum length, so that its target speech may be incomplete.
-        at: Source time in seconds: the end of the transcribed audio, or of that in which the
-            language was detected; otherwise the start of the audio that is still kept.
+            dropped the oldest audio or text. no_output: someone has spoken for long since the last
+            output, although the policy does not wait for the end of a segment. unit_limit: the
+            speech units of an output stopped at the maximum length, so that its target speech may
+            be incomplete.
+        at: Source time in seconds: the end of the transcribed audio, of that in which the language
+            was detected, or of the speech without output; otherwise the start of the audio that is
+            still kept.
         chunk: Index into ``chunks`` of the instance.
         text: The transcript, or the code of the language.
         reason: Why: silence, sentence or max_seconds of a truncation; the history of a flush or
-            cut.
+            cut; the duration of the speech without output.
         tokens: Number of target tokens that were dropped.
         frames: Number of source frames that were dropped.
     """

@@ -267,3 +267,21 @@ def test_no_segment_is_longer_than_the_longest_allowed_where_windows_do_not_fit_
     stream = stream_of(history, [0.9] * 7)
     assert history.onset(stream) == 0
     assert history.boundary(stream) in (4, 5, 6, 7)
+
+
+def test_long_speech_without_output_is_returned_once() -> None:
+    """312.5 voiced windows are 10 s; those below the probability of speech do not count."""
+    history = activity(max_seconds=None)
+    stream = stream_of(history, [0.9] * 300 + [0.2] * 50)
+    history.boundary(stream)
+    assert history.speech_without_output(stream, has_output=False) == 0
+
+    stream.receive(SpeechChunk(torch.full((13 * WINDOW,), 0.9)))
+    history.boundary(stream)
+    assert history.speech_without_output(stream, has_output=False) == window_seconds(313)
+    assert history.speech_without_output(stream, has_output=False) == 0
+
+    stream.receive(SpeechChunk(torch.full((400 * WINDOW,), 0.9)))
+    history.boundary(stream)
+    assert history.speech_without_output(stream, has_output=True) == 0
+    assert history.speech_without_output(stream, has_output=False) == 0

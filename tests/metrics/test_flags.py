@@ -131,6 +131,14 @@ def test_units_that_stopped_at_their_maximum_are_counted() -> None:
     ]
 
 
+def test_long_speech_without_output_is_counted() -> None:
+    silent = StreamEvent("no_output", 14.0, reason="10 s of speech")
+    lost = replace(UNFLAGGED, events=(StreamEvent("cut", 1.0), silent, silent))
+    assert flags([UNFLAGGED, lost], {}) == [
+        "emits nothing during 10 s of speech, 2 times (talk, before 14.0 s)"
+    ]
+
+
 @dataclass(frozen=True)
 class Translated:
     """A reference segment and its translation."""

@@ -314,6 +314,7 @@ def with_events(stream: ReportStream) -> ReportStream:
         StreamEvent("transcript", 1.9, chunk=1, text="one"),
         StreamEvent("transcript", 2.9, chunk=2, text=HOSTILE),
         StreamEvent("truncation", 2.5, chunk=3, reason="sentence", tokens=2, frames=7),
+        StreamEvent("no_output", 3.0, chunk=4, reason="10 s of speech"),
         StreamEvent("unit_limit", 2.5, chunk=4),
     )
     hypothesis = replace(stream.instance, chunks=chunks, chunk_indices=(1, 1, 3, 4), events=events)
@@ -326,6 +327,7 @@ def test_events_are_shown_where_a_unit_was_emitted(stream: ReportStream) -> None
         [2.0, "transcript", 1.9, "one"],
         [3.0, "transcript", 2.9, HOSTILE],
         [4.0, "truncation", 2.5, "truncation (sentence): 2 tokens and 7 frames dropped"],
+        [5.0, "no_output", 3.0, "no output during 10 s of speech"],
         [
             5.0,
             "unit_limit",

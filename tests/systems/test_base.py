@@ -17,6 +17,7 @@ from zoo.languages import Language
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.read_all import ReadAll
 from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
@@ -26,10 +27,13 @@ from zoo.types import (
     Capability,
     Cut,
     Decision,
+    EventKind,
     Frames,
     Hypothesis,
     Request,
+    Seconds,
     SpeechChunk,
+    StreamEvent,
     Task,
 )
 
@@ -123,6 +127,31 @@ def test_repeated_requests_end_with_the_audio() -> None:
     session = system.open("talk")
     assert steps(system, session, [speak([1])]) == [""]
     assert (len(system.backbone.requests), session.audio.numel()) == (4, 0)
+
+
+def test_long_speech_without_output_is_an_event_unless_the_policy_waits_for_the_end() -> None:
+    class Speech(History):
+        """Finds 12 s of speech without output in each step without text."""
+
+        def speech_without_output(self, session: Session, *, has_output: bool) -> Seconds:
+            return 0.0 if has_output else 12.0
+
+    cases: list[tuple[Policy, list[EventKind]]] = [
+        (AlignAtt(frames=4), ["no_output"]),
+        (ReadAll(), []),
+    ]
+    for policy, kinds in cases:
+        system = build(policy=policy, history=Speech())
+        session = system.open("talk")
+        first, last = (
+            system.step([session], [SpeechChunk(speak([word]), final=word == 2)])[0]
+            for word in (1, 2)
+        )
+        events = [event for event in first.events if event.kind == "no_output"]
+        at = 4 * FRAME / SAMPLE_RATE
+        assert events == [StreamEvent(kind, at, reason="12 s of speech") for kind in kinds]
+        assert last.text == text_of([1, 2])
+        assert all(event.kind != "no_output" for event in last.events)
 
 
 def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:

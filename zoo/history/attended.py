@@ -123,6 +123,12 @@ class AttendedHistory(History, ABC):
             speech_after = partial(self._segments.speech_after, session)
         return self.restart.cut(session, hypothesis, speech_after)
 
+    def speech_without_output(self, session: Session, *, has_output: bool) -> Seconds:
+        """Return the duration of speech since the last output; see ``History``."""
+        if self._segments is None:
+            return 0.0
+        return self._segments.speech_without_output(session, has_output=has_output)
+
     @abstractmethod
     def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Select the text to keep.

@@ -88,6 +88,18 @@ class History:
         """
         return None
 
+    def speech_without_output(self, session: Session, *, has_output: bool) -> Seconds:
+        """Return the duration of speech since the last output, once it is long.
+
+        Args:
+            session: The stream, after a step.
+            has_output: Whether the step has emitted text.
+
+        Returns:
+            0 if the speech is short or not known, and if it has been returned before.
+        """
+        return 0.0
+
     def longest_audio(self, outline: StreamOutline) -> Samples:
         """Return the length of the longest audio that the policy may receive at once.
 

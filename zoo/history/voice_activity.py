@@ -33,6 +33,7 @@ from zoo.types import (
 
 WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
 VOICED = 0.5  # probability of speech above which Silero VAD calls a window speech
+UNANSWERED: Seconds = 10.0  # of speech since the last output, from which on it is reported
 
 # Maps (512,) samples to a probability of speech; keeps a state over consecutive windows.
 SpeechDetector = Callable[[Tensor], float]
@@ -58,12 +59,14 @@ class DetectorState:
         scored: Position up to which audio has been scored, in samples of the stream.
         windows: (end in samples of the stream, probability of speech) of each kept window.
         in_segment: The kept audio begins with a segment.
+        unanswered: Speech received since the last output, in samples.
     """
 
     detector: SpeechDetector
     scored: Samples = 0
     windows: list[tuple[Samples, float]] = field(default_factory=list)
     in_segment: bool = False
+    unanswered: Samples = 0
 
 
 class VoiceActivity(History):
@@ -196,6 +199,15 @@ class VoiceActivity(History):
         voiced = [end for end, speech in state.windows if speech >= VOICED and first < end <= last]
         return len(voiced) * WINDOW / SAMPLE_RATE
 
+    def speech_without_output(self, session: Session, *, has_output: bool) -> Seconds:
+        """Return the duration of speech since the last output, from 10 s on; see ``History``."""
+        state: DetectorState = session.history_state
+        speech = 0.0 if has_output else state.unanswered / SAMPLE_RATE
+        if not has_output and speech < UNANSWERED:
+            return 0.0
+        state.unanswered = 0
+        return speech
+
     def _score(self, session: Session, state: DetectorState) -> None:
         """Score the new complete windows and drop those whose audio has been dropped."""
         start = session.audio_start
@@ -204,7 +216,9 @@ class VoiceActivity(History):
         while state.scored + WINDOW <= session.received_samples:
             window = session.audio[state.scored - start :][:WINDOW]
             state.scored += WINDOW
-            state.windows.append((state.scored, state.detector(window)))
+            speech = state.detector(window)
+            state.windows.append((state.scored, speech))
+            state.unanswered += WINDOW if speech >= VOICED else 0
 
     def _segment_end(
         self, windows: list[tuple[Samples, float]], translated: Samples

@@ -102,6 +102,7 @@ def flags(
         _flag_length(instances),
         _flag_missing(segments, instances[0].unit if instances else "word"),
         _flag_late(instances),
+        _flag_no_output(instances),
         _flag_fast(instances),
         _flag_loops(instances),
         _flag_times(instances),
@@ -176,6 +177,18 @@ def _flag_late(instances: Sequence[Instance]) -> str:
     if late <= LATE_SHARE * units:
         return ""
     return f"writes {100 * late / units:.0f} % of its {units} units at the end"
+
+
+def _flag_no_output(instances: Sequence[Instance]) -> str:
+    """Flag stretches of speech without output, which a history with a speech detector finds."""
+    silent = [
+        (one.talk, event) for one in instances for event in one.events if event.kind == "no_output"
+    ]
+    if not silent:
+        return ""
+    talk, first = silent[0]
+    place = f"{talk}, before {first.at:.1f} s"
+    return f"emits nothing during {first.reason}, {len(silent)} times ({place})"
 
 
 def _flag_fast(instances: Sequence[Instance]) -> str:

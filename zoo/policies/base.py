@@ -23,9 +23,11 @@ class Policy(ABC):
 
     Attributes:
         needs: Capabilities that the policy requires of the backbone.
+        writes_at_end: Whether the policy writes only at the end of the source or of a segment.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
+    writes_at_end: ClassVar[bool] = False
 
     def open(self) -> Any:
         """Return the policy's state for a new stream or segment. None: no state."""

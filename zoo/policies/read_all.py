@@ -15,6 +15,7 @@ class ReadAll(Policy):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
+    writes_at_end = True
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
         """Request one translation per segment, at its end."""

@@ -333,6 +333,8 @@ def _event_text(event: StreamEvent) -> str:
         return event.text
     if event.kind == "language":
         return f"the speech is {language(event.text).name}"
+    if event.kind == "no_output":
+        return f"no output during {event.reason}"
     if event.kind == "unit_limit":
         return "units stopped at the maximum length: the speech may be incomplete"
     reason = f" ({event.reason})" if event.reason else ""

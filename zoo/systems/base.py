@@ -363,8 +363,14 @@ class StreamingSystem(TranslatingSystem):
 
         cut = self.history.trim(session, hypothesis)
         self._forget(session, cut, reason=type(self.history).__name__)
+        action = concatenate(actions)
+        speech = self.history.speech_without_output(session, has_output=bool(action.text))
+        if speech and not self.policy.writes_at_end:
+            at = session.received_samples / SAMPLE_RATE
+            reason = f"{speech:.0f} s of speech"
+            session.events.append(StreamEvent("no_output", at, reason=reason))
         events, session.events = session.events, []
-        return replace(concatenate(actions), events=tuple(events))
+        return replace(action, events=tuple(events))
 
     def _decide_and_write(
         self, session: Session, actions: list[Action]

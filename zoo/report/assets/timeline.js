@@ -70,7 +70,7 @@ function drawBands(parts, isVisible) {
 }
 
 // Kinds of events that drop no audio.
-const KEEPING = ["language", "transcript", "unit_limit"];
+const KEEPING = ["language", "transcript", "no_output", "unit_limit"];
 
 // A mark in the source where audio was dropped: dashed for a history's cut, else solid.
 function drawCuts(parts, isVisible) {
