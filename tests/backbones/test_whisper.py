@@ -12,6 +12,7 @@ from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.pretrained.silence import LEVELS_PER_UNIT
 from zoo.backbones.whisper import SPAN, Whisper
 from zoo.config import build, compose
@@ -213,6 +214,24 @@ def test_cached_silence_is_exact_for_silence_and_for_30_seconds(folders: Folders
     for audio in (torch.zeros(16_000), white_noise(SPAN, seed=1)):
         [first], [other] = (one.encode_audio([session], [audio]) for one in (cached, computed))
         torch.testing.assert_close(first, other, rtol=0, atol=1e-10)
+
+
+@torch.inference_mode()
+def test_the_decoder_projects_only_the_frames_before_cached_silence(folders: Folders) -> None:
+    backbone = load(folders("whisper"), cached_silence=True, padding_seconds=0.1)
+    sessions = [opened(backbone, "de", "en", samples) for samples in (30_001, 16_000, SPAN)]
+    memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
+    known = [session.backbone_state.known for session in sessions]
+    assert [one and one.first for one in known] == [99, 55, None]  # of 20 ms, with the padding
+
+    for indices in ([0, 1, 2], [0, 1], [1]):  # with and without a stream of no silence
+        chosen = pick(memories, indices)
+        expected = backbone.decoder.project_memories(chosen)
+        projected = backbone.decoder.project_memories(chosen, known=pick(known, indices))
+        assert projected.mask is None
+        for keys, other in ((projected.keys, expected.keys), (projected.values, expected.values)):
+            for one, exact in zip(keys, other, strict=True):
+                torch.testing.assert_close(one, exact, rtol=0, atol=1e-10)
 
 
 def rewrite(folder: Path, copy: Path, **fields: Any) -> Path:

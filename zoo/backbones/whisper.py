@@ -22,6 +22,7 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_decoder.layers import CrossMemory
 from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import (
@@ -183,8 +184,8 @@ class Whisper(EncoderDecoder):
         network = load_network(WhisperForConditionalGeneration, self.name, self.dtype)
         self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
         self.encoder = network.model.encoder
-        self.silence = SilenceCache(self.encoder, self._convolve)
         self.decoder = Decoder(network.model.decoder, network.proj_out)
+        self.silence = SilenceCache(self.encoder, self._convolve, self._project)
         self._configure(network.generation_config)
         special_tokens = {str(self.tokenizer.eos_token): self.end} | self.languages
         check_tokenizer(
@@ -404,7 +405,10 @@ class Whisper(EncoderDecoder):
         ]
         if self.cached_silence:
             frames = [self._frames(len(wave) + self.padding) for wave in waves]
-            return [self.silence.encode(*one) for one in zip(inputs, frames, strict=True)]
+            encoded = [self.silence.encode(*one) for one in zip(inputs, frames, strict=True)]
+            for session, (_, known) in zip(sessions, encoded, strict=True):
+                session.backbone_state.known = known
+            return [output for output, _ in encoded]
         if all(len(features) == SPAN // HOP for features in inputs):
             return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
         hidden = [self._convolve(features) for features in inputs]
@@ -424,6 +428,10 @@ class Whisper(EncoderDecoder):
             session.backbone_state.features, wave, session.audio_start
         )
         return whisper_features(features, span // HOP).to(self.encoder.conv1.weight)
+
+    def _project(self, output: Tensor) -> CrossMemory:
+        """Return the cross-attention keys and values of one encoder output (frames, width)."""
+        return self.decoder.project_memories([output])
 
     def _convolve(self, features: Tensor) -> Tensor:
         """Apply the convolutions and add position embeddings: (features, bins) to (frames, width).

@@ -26,6 +26,8 @@ class EncodedStreamState:
 
     Attributes:
         memory: (frames, width) last encoder output.
+        known: Last frames of ``memory`` whose keys and values in the decoder are known. Only
+            Whisper with cached silence sets it.
         span: Audio from which ``memory`` was computed: stream position of the first sample, and
             number of samples.
         features: Cache of the concrete backbone, such as features of the kept audio.
@@ -34,6 +36,7 @@ class EncodedStreamState:
     """
 
     memory: Tensor | None = None
+    known: Any = None
     span: tuple[Samples, Samples] | None = None
     features: Any = None
     branch: Any = None

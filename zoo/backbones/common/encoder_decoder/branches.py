@@ -12,6 +12,7 @@ from torch import Tensor
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.encoder_decoder.layers import KnownFrames
 from zoo.backbones.common.static_memory import PlacedCache
 from zoo.backbones.common.static_steps import (
     Computation,
@@ -42,6 +43,7 @@ class EncoderDecoderBranches(Branches):
         states: bool = False,
         drafts: Sequence[list[int]] | None = None,
         steps: StaticSteps | None = None,
+        known: Sequence[KnownFrames | None] | None = None,
     ) -> None:
         """Run the decoder over the prompts and drafts.
 
@@ -56,6 +58,7 @@ class EncoderDecoderBranches(Branches):
             drafts: Ids that may follow each prompt, which a search accepts or rejects. None: no
                 drafts.
             steps: Static memory and captured steps of the decoder. None: every step is a plain one.
+            known: Last frames of each encoder output whose keys and values are known. None: none.
         """
         self.decoder = decoder
         self._keep_states = states
@@ -77,7 +80,7 @@ class EncoderDecoderBranches(Branches):
         )
 
         self._steps = steps if steps is not None and steps.holds(cache) else None
-        self._memory = decoder.project_memories(memories, self._steps)
+        self._memory = decoder.project_memories(memories, self._steps, known)
         self._live_memory = self._memory
         self._kind = recorded_heads(heads), self._memory.keys[0].shape[2]
         ids = torch.zeros(self._positions.shape, dtype=torch.long, device=device)

@@ -6,7 +6,7 @@ because a batch contains streams of different lengths and several beams share on
 The alignment needs the attention weights of a few heads only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -18,6 +18,8 @@ from zoo.backbones.common.encoder_decoder.layers import (
     FAMILIES,
     CrossMemory,
     DecoderLayer,
+    KnownFrames,
+    append_known,
     split_heads,
 )
 from zoo.backbones.common.static_memory import StaticMemory, rounded_up
@@ -96,7 +98,10 @@ class Decoder(nn.Module):
         return cache
 
     def project_memories(
-        self, memories: Sequence[Tensor], steps: StaticSteps | None = None
+        self,
+        memories: Sequence[Tensor],
+        steps: StaticSteps | None = None,
+        known: Sequence[KnownFrames | None] | None = None,
     ) -> CrossMemory:
         """Compute the cross-attention keys and values of all layers.
 
@@ -104,25 +109,47 @@ class Decoder(nn.Module):
             memories: (frames, width) encoder output of each stream.
             steps: Static steps that hold the cache of the search, and provide static memory. None:
                 the keys and values get memory of their own.
+            known: Last frames of each encoder output whose keys and values are known. None: none.
         """
-        lengths = torch.tensor([len(memory) for memory in memories], device=memories[0].device)
-        padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(
-            self.head.weight.dtype
-        )
-        visible = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
-        attentions = [getattr(layer, self.family.cross) for layer in self.layers]
-        mask = None if bool(visible.all()) else added_mask(visible[:, None, None], padded.dtype)
-        projected = (
-            (
-                split_heads(attention.k_proj(padded), self.heads),
-                split_heads(attention.v_proj(padded), self.heads),
-            )
-            for attention in attentions
-        )
+        known = known or [None] * len(memories)
+        lengths = [len(memory) for memory in memories]
+        ends = torch.tensor(lengths, device=memories[0].device)
+        visible = torch.arange(max(lengths), device=ends.device) < ends[:, None]
+        dtype = self.head.weight.dtype
+        mask = None if bool(visible.all()) else added_mask(visible[:, None, None], dtype)
+        unknown = [
+            memory[: one.first] if one else memory
+            for memory, one in zip(memories, known, strict=True)
+        ]
+        padded = nn.utils.rnn.pad_sequence(unknown, batch_first=True).to(dtype)
+        projected = self._project(padded, known)
         if steps is None:
             keys, values = zip(*projected, strict=True)
             return CrossMemory(keys, values, mask)
         return self._in_static_memory(projected, mask, visible.shape, steps.memory)
+
+    def _project(
+        self, padded: Tensor, known: Sequence[KnownFrames | None]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield keys and values (streams, heads, frames, head size) of each layer.
+
+        Args:
+            padded: (streams, frames, width) encoder outputs before the known frames.
+            known: Known frames after them.
+        """
+        for number, layer in enumerate(self.layers):
+            attention = getattr(layer, self.family.cross)
+            keys = split_heads(attention.k_proj(padded), self.heads)
+            values = split_heads(attention.v_proj(padded), self.heads)
+            if any(known):
+                rows = [(row, one) for row, one in enumerate(known) if one is not None]
+                keys = append_known(
+                    keys, {row: (one.first, one.memory.keys[number]) for row, one in rows}
+                )
+                values = append_known(
+                    values, {row: (one.first, one.memory.values[number]) for row, one in rows}
+                )
+            yield keys, values
 
     def _in_static_memory(
         self,

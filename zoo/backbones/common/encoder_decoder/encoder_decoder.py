@@ -270,15 +270,15 @@ class EncoderDecoder(HeadAlignment, Backbone):
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         alignment = self.alignment if Capability.ALIGNMENT in needs else None
-        with_states = Capability.SPEECH in needs
         branches = EncoderDecoderBranches(
             self.decoder,
             memories,
             prompts,
             heads=self.heads if alignment else {},
-            states=with_states,
+            states=Capability.SPEECH in needs,
             drafts=self._drafts(sessions, requests),
             steps=self.steps,
+            known=[session.backbone_state.known for session in sessions],
         )
         silent = self.silent(branches, sessions, texts)
         limits = [1 if stream in silent else limit for stream, limit in enumerate(limits)]
@@ -305,7 +305,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
             self._hypothesis(branches, stream, text, answer, limit=limit, alignment=alignment)
             for stream, (text, answer, limit) in streams
         ]
-        if not with_states:
+        if Capability.SPEECH not in needs:
             return hypotheses
         return self._with_states(sessions, branches, answers, hypotheses)
 

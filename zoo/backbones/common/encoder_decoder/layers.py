@@ -5,7 +5,7 @@ queries, keys and values; keys and values are written at once, and modules are l
 search. The weights are those of the Transformers module, which still trains and saves them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import LayerCache
 from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.machine.weight_layout import Joined, Product, join_linear
+from zoo.types import Frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,20 @@ class CrossMemory:
         masks = [] if self.mask is None else [self.mask]
         for tensor in [*self.keys, *self.values, *masks]:
             tensor[[*indices, *others]] = tensor[[*others, *indices]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFrames:
+    """Last frames of an encoder output, whose cross-attention keys and values are known.
+
+    Attributes:
+        first: Index of the first of these frames in the encoder output.
+        memory: Keys and values (1, heads, frames, head size) of a whole encoder output; those
+            before ``first`` are not of this one.
+    """
+
+    first: Frames
+    memory: CrossMemory
 
 
 class DecoderLayer:
@@ -191,6 +206,23 @@ def split_heads(hidden: Tensor, heads: int) -> Tensor:
     """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
     split: Tensor = hidden.unflatten(2, (heads, -1))
     return split.transpose(1, 2)
+
+
+def append_known(computed: Tensor, known: Mapping[int, tuple[Frames, Tensor]]) -> Tensor:
+    """Return keys or values of one layer for all frames of each encoder output.
+
+    Args:
+        computed: (streams, heads, frames, head size) of the frames that are not known, padded.
+        known: First known frame, and values (1, heads, frames, head size) of a whole output, by
+            stream.
+    """
+    streams, heads, frames, size = computed.shape
+    longest = max(frames, *(values.shape[2] for _, values in known.values()))
+    complete = computed.new_zeros(streams, heads, longest, size)
+    complete[:, :, :frames] = computed
+    for stream, (first, values) in known.items():
+        complete[stream, :, first : values.shape[2]] = values[0, :, first:]
+    return complete
 
 
 def product(linear: nn.Module) -> Product:

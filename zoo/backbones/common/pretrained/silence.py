@@ -14,21 +14,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common.encoder_decoder.layers import CrossMemory, KnownFrames
+from zoo.types import Frames
+
 LEVELS_PER_UNIT = 10  # of a log-mel value: levels of silence that share activations
+LARGEST_FLOAT16 = torch.finfo(torch.float16).max - 1000  # as Transformers limits activations
 KEPT_LEVELS = 2  # of which activations stay in memory: a stream changes its level seldom
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedSilence:
-    """Activations of an encoder in an input of silence.
+    """Activations in an input of silence.
 
     Attributes:
-        layers: Keys and values of each layer, (heads, frames, width of a head).
+        layers: Keys and values of each encoder layer, (heads, frames, width of a head).
         output: (frames, width) after the last layer.
+        memory: Keys and values of ``output`` in the cross-attention of the decoder.
     """
 
     layers: Sequence[tuple[Tensor, Tensor]]
     output: Tensor
+    memory: CrossMemory
 
 
 class SilenceCache:
@@ -37,26 +43,37 @@ class SilenceCache:
     Args:
         encoder: ``WhisperEncoder`` of Transformers.
         convolve: Returns the hidden states (frames, width) of log-mel frames (2 x frames, bins).
+        project: Returns the cross-attention keys and values of an encoder output (frames, width).
     """
 
-    def __init__(self, encoder: Any, convolve: Callable[[Tensor], Tensor]) -> None:
+    def __init__(
+        self,
+        encoder: Any,
+        convolve: Callable[[Tensor], Tensor],
+        project: Callable[[Tensor], CrossMemory],
+    ) -> None:
         self._encoder = encoder
         self._convolve = convolve
+        self._project = project
         self._silences: dict[int, EncodedSilence] = {}  # by level, the newest last
 
-    def encode(self, features: Tensor, frames: int) -> Tensor:
-        """Return the output (whole input, width) of the encoder.
+    def encode(self, features: Tensor, frames: Frames) -> tuple[Tensor, KnownFrames | None]:
+        """Encode an input.
 
         Args:
             features: (2 x whole input, bins) log-mel frames; silence follows the first ``frames``.
             frames: Number of frames that pass through the layers.
+
+        Returns:
+            Output (whole input, width) of the encoder, and its frames of silence, if any.
         """
         if 2 * frames >= len(features):
-            return self._output(self._convolve(features), None)
+            return self._output(self._convolve(features), None), None
         beginning = features[: 2 * frames + 2]  # the last convolved frame needs its neighbours
         hidden = self._convolve(beginning)[:frames]
         silence = self._silence(features[-1], len(features))
-        return torch.cat([self._output(hidden, silence), silence.output[frames:]])
+        output = torch.cat([self._output(hidden, silence), silence.output[frames:]])
+        return output, KnownFrames(frames, silence.memory)
 
     def _silence(self, last: Tensor, length: int) -> EncodedSilence:
         """Return the activations of silence.
@@ -71,7 +88,7 @@ class SilenceCache:
             layers: list[tuple[Tensor, Tensor]] = []
             features = torch.full_like(last, level / LEVELS_PER_UNIT).expand(length, -1)
             output = self._output(self._convolve(features), None, layers)
-            silence = EncodedSilence(layers, output)
+            silence = EncodedSilence(layers, output, self._project(output))
         self._silences[level] = silence
         if len(self._silences) > KEPT_LEVELS:
             self._silences.pop(next(iter(self._silences)))
@@ -108,5 +125,7 @@ class SilenceCache:
             hidden = hidden + attention.out_proj(attended.transpose(0, 1).flatten(1))
             inner = layer.fc1(layer.final_layer_norm(hidden))
             hidden = hidden + layer.fc2(layer.activation_fn(inner))
+            if hidden.dtype == torch.float16:
+                hidden = hidden.clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16)
         output: Tensor = self._encoder.layer_norm(hidden)
         return output
