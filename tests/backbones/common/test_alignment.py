@@ -140,7 +140,20 @@ def test_last_frames_are_left_out_but_one_is_left() -> None:
     assert AlignmentConfig(ignore_last=9).align(rows(2), **kept).tolist() == [[0], [100]]
 
 
+def test_first_frames_get_the_smallest_weight() -> None:
+    """Of the frames in a text of fewer frames, the last one keeps its weight."""
+    looked = torch.tensor([[[9.0, 8.0, 1.0, 4.0, 2.0]], [[5.0, 9.0, 7.0, 0.0, 0.0]]])
+    assert AlignmentConfig(ignore_first=2).filtered(looked).tolist() == [
+        [1.0, 1.0, 1.0, 4.0, 2.0],
+        [0.0, 0.0, 7.0, 0.0, 0.0],
+    ]
+    padded = AlignmentConfig(ignore_first=4).filtered(looked, torch.tensor([5, 3]))
+    assert padded.tolist() == [[1.0, 1.0, 1.0, 1.0, 2.0], [0.0, 0.0, 7.0, 0.0, 0.0]]
+
+
 def test_chosen_heads() -> None:
+    every: dict[int, None] = {0: None, 1: None, 2: None}
+    assert AlignmentConfig(layer="all").chosen(layers=3, heads=4) == every
     assert AlignmentConfig(layer=2).chosen(layers=3, heads=4) == {2: None}
     assert AlignmentConfig(layer=2, heads=[3, 0]).chosen(layers=3, heads=4) == {2: [3, 0]}
     assert AlignmentConfig(heads=[[1, 0], [2, 3], [1, 2]]).chosen(layers=3, heads=4) == {
@@ -173,6 +186,9 @@ def test_a_layer_or_head_that_is_not_there_is_refused(settings: dict, message: s
         ({"median_filter": 4}, "odd number of frames"),
         ({"median_filter": -3}, "odd number of frames"),
         ({"ignore_last": -1}, "ignore_last"),
+        ({"ignore_first": -1}, "ignore_first"),
+        ({"layer": "every"}, "a number or all"),
+        ({"layer": "all", "heads": [1]}, "pairs of a layer and a head"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict, message: str) -> None:

@@ -94,6 +94,7 @@ ALIGNMENTS = {
     "predicting": AlignmentConfig(layer=1),
     "own": AlignmentConfig(layer=1, query="own", ignore_last=2),
     "mixed": AlignmentConfig(layer=0, query="mixed", median_filter=3),
+    "sinks": AlignmentConfig(layer="all", ignore_first=2),
     "past": AlignmentConfig(layer=1, normalisation="z_score_past", average="last"),
     "past_own": AlignmentConfig(layer=1, normalisation="z_score_past", query="own"),
 }

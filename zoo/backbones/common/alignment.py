@@ -22,7 +22,8 @@ class AlignmentConfig:
     """Configuration of the alignment: which attention heads are used and how they are processed.
 
     Attributes:
-        layer: Index of the decoder layer, from 0. Ignored if ``heads`` contains pairs.
+        layer: Index of the decoder layer, from 0; ``all``: the mean of all layers (DOA,
+            arXiv:2605.31432). Ignored if ``heads`` contains pairs.
         heads: Indices of the alignment heads in ``layer``, or pairs of a layer index and a head
             index, such as Whisper's alignment heads. None selects all heads of ``layer``.
         query: Decoder position whose attention aligns a token.
@@ -42,18 +43,24 @@ class AlignmentConfig:
         average: When the heads are averaged. first: before normalisation and filtering.
             last: after each head has been normalised and filtered.
         ignore_last: Number of final frames that are removed. At least one frame is kept.
+        ignore_first: Number of first frames that get the smallest weight of each token, because
+            they attract attention whatever is said (``exclude_sink_frames`` of NeMo, 8). The last
+            frame keeps its weight.
     """
 
-    layer: int = 0
+    layer: int | Literal["all"] = 0
     heads: Sequence[int] | Sequence[Sequence[int]] | None = None
     query: Literal["predicting", "own", "mixed"] = "predicting"
     normalisation: Literal["none", "z_score", "z_score_past"] = "none"
     median_filter: int = 0
     average: Literal["first", "last"] = "first"
     ignore_last: int = 0
+    ignore_first: int = 0
 
     def __post_init__(self) -> None:
-        """Raises ZooError for empty or malformed heads, an even filter, and negative numbers."""
+        """Raises ZooError for malformed heads or layers, an even filter, and negative numbers."""
+        if isinstance(self.layer, str) and self.layer != "all":
+            raise ZooError(f"The alignment's layer is a number or all, not {self.layer!r}.")
         if self.heads is not None and len(self.heads) == 0:
             raise ZooError(
                 "The alignment needs at least one head, or heads=null for all of the layer."
@@ -64,12 +71,19 @@ class AlignmentConfig:
                 "The alignment's heads are numbers, or all pairs of a layer and a head, not "
                 f"{self.heads}."
             )
+        if self.layer == "all" and self.heads is not None and sizes == {1}:
+            raise ZooError(
+                "The alignment's heads are pairs of a layer and a head, or all of the layers "
+                f"(heads=null), with layer=all, not {self.heads}."
+            )
         if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
             raise ZooError(
                 "The alignment's median_filter must be an odd number of frames or 0, not "
                 f"{self.median_filter}."
             )
-        check_numbers("The alignment", least=0, ignore_last=self.ignore_last)
+        check_numbers(
+            "The alignment", least=0, ignore_last=self.ignore_last, ignore_first=self.ignore_first
+        )
 
     def chosen(self, *, layers: int, heads: int) -> Heads:
         """Return the configured heads by layer.
@@ -81,10 +95,11 @@ class AlignmentConfig:
         Raises:
             ZooError: If a configured layer or head does not exist in the decoder.
         """
+        chosen: dict[int, list[int] | None] = {}
         if self.heads is None:
-            chosen: dict[int, list[int] | None] = {self.layer: None}
+            selected = range(layers) if isinstance(self.layer, str) else [self.layer]
+            chosen = dict.fromkeys(selected)
         else:
-            chosen = {}
             for head in self.heads:
                 layer, number = (self.layer, head) if isinstance(head, int) else head
                 layer_heads = chosen.setdefault(int(layer), [])
@@ -110,7 +125,7 @@ class AlignmentConfig:
         return rows.mean(dim=-2, keepdim=True) if self.average == "first" else rows
 
     def filtered(self, rows: Tensor, frames: Tensor | None = None) -> Tensor:
-        """Apply the last steps, median filter and average.
+        """Apply the last steps: median filter, average, and the exclusion of first frames.
 
         Args:
             rows: (n, heads, longest) normalised weights, one token per row.
@@ -122,7 +137,14 @@ class AlignmentConfig:
         if self.median_filter:
             lengths = None if frames is None else frames[:, None, None]
             rows = median_filter(rows, self.median_filter, lengths)
-        return rows.mean(dim=1)
+        weights = rows.mean(dim=1)
+        if not self.ignore_first or not weights.numel():
+            return weights
+        longest = weights.shape[1]
+        last = longest - 1 if frames is None else frames[:, None] - 1
+        index = torch.arange(longest, device=weights.device).expand_as(weights)
+        is_first = (index < self.ignore_first) & (index < last)
+        return weights.where(~is_first, weights.amin(dim=1, keepdim=True))
 
     def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
         """Align the tokens of a text.
