@@ -103,7 +103,8 @@ WITHOUT_TOKENIZER = ("aligner_minitalks", "recogniser_minitalks", "recordings")
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
 FILTERS = ("default", "infinisst")  # tests/prepare/test_job.py builds them
-METRICS = ("chrfpp", "lowercase_bleu", "ter")  # tests/metrics/test_extra_metrics.py builds them
+# tests/metrics/test_extra_metrics.py and test_terms.py build them
+METRICS = ("chrfpp", "lowercase_bleu", "ter", "terms")
 SWEEPS = (  # tests/test_sweeps.py runs them
     "hparams_search/optuna.yaml",
     "launcher/joblib.yaml",

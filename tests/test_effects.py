@@ -34,6 +34,8 @@ SYSTEMS = {  # every system, and other choices whose keys no system of the first
     "punctuation": ("streamatt", "history=punctuation"),
     "qwen": ("streamuni", "backbone=qwen_minitalks"),
     "lst": ("streamatt_plus", "backbone=lst_minitalks"),
+    "doa": ("doa",),
+    "retranslation": ("retranslation",),
     "cascade": ("local_agreement", "backbone=cascade_minitalks"),
 }
 PARTS = ("system", "backbone", "policy", "history", "synthesizer")

@@ -23,7 +23,15 @@ UnitKind = Literal["word", "char"]
 StopRule = Callable[["Tensor", "Tensor"], "Tensor"]
 # What happened in a step besides output; see ``StreamEvent``.
 EventKind = Literal[
-    "language", "transcript", "truncation", "flush", "restart", "cut", "no_output", "unit_limit"
+    "language",
+    "transcript",
+    "truncation",
+    "flush",
+    "restart",
+    "cut",
+    "revision",
+    "no_output",
+    "unit_limit",
 ]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
@@ -231,6 +239,10 @@ class Decision:
 
     Attributes:
         write: Number of new tokens to write; 0 means READ.
+        skip: Number of new tokens before those to write, which repeat emitted ones. Only of a
+            policy that revises its output.
+        delete: Number of emitted tokens to delete first, at the end of the output. Only of a policy
+            that revises its output.
         cut: Context to drop after the write, counted after the new tokens joined the prefix.
         repeat: Run the policy again on the remaining audio before the next chunk is received.
         reason: Why the policy cuts, for the log.
@@ -240,6 +252,8 @@ class Decision:
     """
 
     write: int
+    skip: int = 0
+    delete: int = 0
     cut: Cut | None = None
     repeat: bool = False
     reason: str = ""
@@ -352,15 +366,15 @@ class StreamEvent:
             its audio and text. flush: the history ended a segment, whose translation was completed
             before all of it was dropped. restart: the history dropped all text, which the model
             ended or repeated while someone spoke, and audio up to its last word. cut: the history
-            dropped the oldest audio or text. no_output: someone has spoken for long since the last
-            output, although the policy does not wait for the end of a segment. unit_limit: the
-            speech units of an output stopped at the maximum length, so that its target speech may
-            be incomplete.
-        at: Source time in seconds: the end of the transcribed audio, of that in which the language
-            was detected, or of the speech without output; otherwise the start of the audio that is
-            still kept.
+            dropped the oldest audio or text. revision: emitted text was deleted. no_output: someone
+            has spoken for long since the last output, although the policy does not wait for the end
+            of a segment. unit_limit: the speech units of an output stopped at the maximum length,
+            so that its target speech may be incomplete.
+        at: Source time in seconds: the end of the transcribed audio, or of the audio that was
+            received when the language was detected, when text was deleted, and when there was no
+            output; otherwise the start of the audio that is still kept.
         chunk: Index into ``chunks`` of the instance.
-        text: The transcript, or the code of the language.
+        text: The transcript, the code of the language, or the deleted text.
         reason: Why: silence, sentence or max_seconds of a truncation; the history of a flush or
             cut; the duration of the speech without output.
         tokens: Number of target tokens that were dropped.

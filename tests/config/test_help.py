@@ -137,7 +137,7 @@ def test_keys_begin_with_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
     keys.main(["keys", "system=streamatt"])
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"policy=alignatt +# or edatt, local_agreement, ", lines[3])
-    assert "# metric=... one of chrfpp, lowercase_bleu, ter" in lines
+    assert "# metric=... one of chrfpp, lowercase_bleu, ter, terms" in lines
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_wrong_configuration_is_an_error_of_one_sentence() -> None:
     ):
         compose("evaluate", ["seed=1", "evaluation.nonsense=1"])
     with pytest.raises(
-        ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, "
+        ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, doa, edatt, "
     ):
         compose("evaluate", ["system=nonsense"])
 
@@ -287,7 +287,7 @@ def test_a_key_of_another_choice_names_that_choice() -> None:
     with pytest.raises(
         ZooError,
         match=r"^Unknown key 'policy\.frames'; it is a key of policy=alignatt "
-        r"\(system=alignatt, simulu, streamatt, streamatt_plus\), "
+        r"\(system=alignatt, doa, simulu, streamatt, streamatt_plus\), "
         r"and the keys here are: policy\.min_start\.$",
     ):
         compose("evaluate", ["policy.frames=4"])

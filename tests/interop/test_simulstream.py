@@ -16,7 +16,7 @@ from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.simulstream import SCORING
 from zoo.languages import language
-from zoo.types import Instance
+from zoo.types import Action, Instance
 
 pytest.importorskip("simulstream", reason="simulstream is not installed")
 
@@ -92,3 +92,34 @@ def test_another_language_is_refused(pool: Any) -> None:
     with pytest.raises(ZooError, match="target language of the system is 'de', not 'it'"):
         processor.set_target_language("it")
     pool.available.put_nowait(processor)
+
+
+def test_deleted_tokens_are_those_that_were_emitted() -> None:
+    """Deletions of characters become deletions of tokens; the rest of a token is emitted again."""
+    import numpy as np
+
+    from zoo.interop.simulstream import SystemProcessor
+
+    actions = [
+        Action("Guten Tag"),
+        Action("Abend", retracted=3),
+        Action("e und", retracted=1),
+        Action("", retracted=4),
+        Action("Hallo", retracted=11),
+    ]
+
+    class Scripted:
+        def receive(self, samples: Any, *, final: bool) -> Action:
+            return actions.pop(0)
+
+    processor = SystemProcessor.__new__(SystemProcessor)
+    processor._stream, processor._tokens = Scripted(), []
+    texts, tokens = [], []
+    while actions:
+        output = processor.process_chunk(np.zeros(1, dtype=np.float32))
+        if output.deleted_tokens:
+            assert tokens[-len(output.deleted_tokens) :] == output.deleted_tokens
+            del tokens[-len(output.deleted_tokens) :]
+        tokens += output.new_tokens
+        texts.append(processor.tokens_to_string(tokens))
+    assert texts == ["Guten Tag", "Guten Abend", "Guten Abene und", "Guten Abene", "Hallo"]

@@ -41,4 +41,9 @@ def test_roles_follow_from_the_table() -> None:
     assert main_score("latency", "speech") == main_score("latency", "unreferenced") == "StartOffset"
     means = {entry.mean_of: entry.name for entry in SCORES if entry.mean_of}
     assert means == {"StreamLAAL": "StreamLAAL", "LAAL": "LongLAAL", "YAAL": "LongYAAL"}
-    assert scores_of("events") == ["SegmentSeconds", "SegmentWords", "TranscriptWER"]
+    assert scores_of("events") == [
+        "NormalizedErasure",
+        "SegmentSeconds",
+        "SegmentWords",
+        "TranscriptWER",
+    ]

@@ -272,3 +272,10 @@ def test_retracted_text_is_replaced_and_keeps_no_delay() -> None:
     instance = one(Retranslation({}), [1, 1, 1, 1])
     assert (instance.text, instance.units) == ("a x f", ("a", "x", "f"))
     assert instance.delays == (1.0, 3.0, 3.0)
+    [revision] = instance.events
+    assert (revision.kind, revision.text, revision.chunk, revision.at) == (
+        "revision",
+        "bc de",
+        2,
+        3.0,
+    )

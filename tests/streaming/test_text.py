@@ -6,7 +6,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from zoo.streaming.text import TextStream
+from zoo.streaming.text import Revision, TextStream
 
 Decoder = Callable[[list[int]], str]
 
@@ -188,3 +188,37 @@ def test_real_decoders_lose_nothing_however_the_tokens_are_split(
 def test_nothing_pushed_is_nothing_written() -> None:
     stream = TextStream(decode=utf8, separator=" ")
     assert pushes(stream, [], [], list(b"a")) == ["", "", "a"]
+
+
+def revised(stream: TextStream, changes: list[tuple[int, list[int], bool]], *, words: bool) -> str:
+    """The text on a screen after deletions and additions (delete, ids, fresh)."""
+    screen = ""
+    for delete, ids, fresh in changes:
+        revision = stream.revise(delete, torch.tensor(ids), fresh=fresh, words=words)
+        screen = screen[: len(screen) - revision.retracted] + revision.text
+    return screen
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_revised_ids_have_the_text_of_the_remaining_ids(words: bool) -> None:
+    pieces = ("▁Gut", "en", "e", "▁Tag", "▁Abend", "▁du")
+    changes = [(0, [0, 1, 3], True), (2, [2, 4], False), (1, [3], False), (0, [5], False)]
+    stream = TextStream(decode=sentencepiece(*pieces), separator=" ")
+    assert revised(stream, changes, words=words) == "Gute Tag du"
+    # another text follows, all of which is replaced
+    later = [(0, [3], True), (1, [4, 5], False)]
+    assert revised(stream, later, words=words) == " Abend du"
+
+
+def test_a_word_that_loses_characters_is_written_again() -> None:
+    stream = TextStream(decode=sentencepiece("▁a", "▁Gut", "en", "e"), separator=" ")
+    stream.revise(0, torch.tensor([0, 1, 2]), fresh=True, words=True)
+    assert stream.revise(1, torch.tensor([3]), fresh=False, words=True) == Revision("Gute", 5)
+    assert stream.revise(1, torch.tensor([2]), fresh=False, words=False) == Revision("n", 0)
+
+
+def test_incomplete_characters_of_revised_ids_are_held_back() -> None:
+    a, umlaut = list(b"a"), list("ä".encode())
+    stream = TextStream(decode=utf8, separator=" ")
+    changes = [(0, a + umlaut[:1], True), (0, umlaut[1:], False), (1, umlaut[1:] + a, False)]
+    assert revised(stream, changes, words=False) == "aäa"

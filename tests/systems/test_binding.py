@@ -10,6 +10,7 @@ from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.alignatt import AlignAtt
+from zoo.policies.retranslate import Retranslate
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.systems.binding import bind
@@ -46,6 +47,14 @@ def test_a_policy_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
     )
     assert "turn_taking" in choices.split(", ")
     assert not {"alignatt", "base", "local_agreement", "wait_k"} & set(choices.split(", "))
+
+
+def test_a_policy_that_revises_its_output_needs_text_alone_and_no_kept_text() -> None:
+    bind(Scripted(), Retranslate(), VoiceActivity())
+    with pytest.raises(ZooError, match="RecentWords selects; choose history from: keep_all, refer"):
+        bind(Scripted(), Retranslate(), RecentWords(words=2))
+    with pytest.raises(ZooError, match="emitted speech cannot be revised; set synthesizer=null"):
+        bind(Scripted(), Retranslate(), KeepAll(), UnitSynthesizer())
 
 
 def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:

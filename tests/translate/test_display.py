@@ -48,6 +48,14 @@ def test_a_line_begins_with_the_time_of_its_first_word_and_ends_with_its_sentenc
     assert shown(GERMAN, "de") == SHOWN
 
 
+def test_deleted_words_are_marked() -> None:
+    file = io.StringIO()
+    display = Display(language("de"), file)
+    display.show(EmittedText("Guten Tag", 1.0, 1.2))
+    display.show(EmittedText(" Abend.", 2.0, 2.2, deleted="Tag"))
+    assert file.getvalue() == "  0:01.2  Guten Tag [-Tag-] Abend."
+
+
 def test_a_long_sentence_is_divided_between_words() -> None:
     lines = shown(("eins zwei drei vier fünf sechs sieben " * 4,), "de").splitlines()
     assert [len(line) <= 80 for line in lines] == [True] * len(lines)

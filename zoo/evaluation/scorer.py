@@ -15,6 +15,7 @@ from zoo.metrics.flags import flags
 from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.revisions import normalized_erasure
 from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
@@ -92,7 +93,7 @@ class Scorer:
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
         scores |= _event_scores(instances, talks)
-        if all(talk.source_language == target.code for talk in talks):
+        if _are_transcripts(talks, target):
             scores |= _transcript_scores(instances, references, target)
 
         transcripts: Sequence[str] = ()
@@ -192,10 +193,8 @@ class Scorer:
         with_speech: bool = False,
     ) -> Scored:
         """Score the quality of offline output, which has no latency; arguments as ``streamed``."""
-        texts = [
-            target.join(segment.text for segment in reference_segments(talk, target))
-            for talk in talks
-        ]
+        references = [reference_segments(talk, target) for talk in talks]
+        texts = [target.join(segment.text for segment in segments) for segments in references]
         scores = self._sentence_scores(instances, texts, target, with_speech=with_speech)
         extra = self.settings.metrics.items()
         names = {
@@ -203,6 +202,8 @@ class Scorer:
             *(name for name, metric in extra if isinstance(metric, CorpusQuality)),
         }
         quality = {name: score for name, score in scores.items() if name in names}
+        if _are_transcripts(talks, target):
+            quality |= _transcript_scores(instances, references, target)
         if not (with_speech and self._speech):
             return Scored(scores=quality)
         speech = self._speech.score(instances, [[text] for text in texts], target)
@@ -238,6 +239,11 @@ def _talk_scores(
     )
 
 
+def _are_transcripts(talks: Sequence[Talk], target: Language) -> bool:
+    """Return whether the target language is that of the source."""
+    return all(talk.source_language == target.code for talk in talks)
+
+
 def _transcript_scores(
     instances: Sequence[Instance],
     references: Sequence[Sequence[ReferenceSegment]],
@@ -252,12 +258,14 @@ def _transcript_scores(
 
 
 def _event_scores(instances: Sequence[Instance], talks: Sequence[Talk]) -> dict[str, Score]:
-    """Score the segments and transcripts of streams with events; no scores without events."""
-    if not any(instance.events for instance in instances):
-        return {}
+    """Score the revisions, segments and transcripts of streams; no scores without events."""
+    erasure = normalized_erasure(instances)
+    scores = {} if erasure is None else {erasure.name: erasure}
+    if all(event.kind == "revision" for instance in instances for event in instance.events):
+        return scores
     # imports torch, which recorded logs of other systems do not need
     from zoo.metrics.transcripts import score_segments
 
     source = spoken_language(talks[0].source_language)
     sources = [source.join(segment.source for segment in talk.segments) for talk in talks]
-    return score_segments(instances, sources, source_language=source)
+    return scores | score_segments(instances, sources, source_language=source)

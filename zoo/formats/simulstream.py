@@ -25,7 +25,7 @@ from zoo.formats.pieces import (
 from zoo.formats.text import Line, Record, json_lines, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance
+from zoo.types import ChunkTime, Instance, StreamEvent
 
 BREAKS = str.maketrans("\t\n\v\f\r", "     ")  # they end a word like a space
 LEAST_NUMBERS = 5  # a stream of at least so many tokens is no translation if all are numbers
@@ -111,6 +111,7 @@ class ClientStream:
         rest: bytes at the end that are a part of a character.
         changed_at: per unit, index of the chunk that last changed it.
         chunks: times of the chunks.
+        revisions: deletions of tokens.
     """
 
     talk: str
@@ -124,11 +125,16 @@ class ClientStream:
     rest: bytes = b""
     changed_at: list[int] = field(default_factory=list)
     chunks: list[ChunkTime] = field(default_factory=list)
+    revisions: list[StreamEvent] = field(default_factory=list)
 
     def delete(self, number: int) -> None:
         """Delete the last ``number`` tokens, at least one."""
         first = len(self.tokens) - number
         state = self.before[first]
+        if text := "".join(self.texts[first:]).strip():
+            chunk = len(self.chunks) - 1
+            at = self.chunks[chunk].arrival
+            self.revisions.append(StreamEvent("revision", at, chunk=chunk, text=text))
         old = self.units[state.number - 1 : state.number] if state.number else []
         del self.tokens[first:], self.texts[first:], self.before[first:]
         del self.units[state.number :]
@@ -312,5 +318,6 @@ def _instance(index: int, stream: ClientStream, language: Language) -> Instance:
         unit=language.unit,
         chunk_indices=tuple(stream.changed_at),
         chunks=tuple(stream.chunks),
+        events=tuple(stream.revisions),
     )
     return with_convention(instance, "queue")

@@ -60,6 +60,7 @@ class AttendedHistory(History, ABC):
         {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
     )
 
+    selects_text: ClassVar[bool] = True
     # A selection that keeps at least one written token reads the rows of kept tokens only.
     reads_unwritten: bool = field(default=False, init=False)
     _segments: VoiceActivity | None = field(default=None, init=False, repr=False)

@@ -24,12 +24,14 @@ class History:
 
     Attributes:
         needs: Capabilities that the history requires of the backbone.
+        selects_text: Whether the text to keep decides which audio is kept.
         reads_unwritten: Whether :meth:`trim` reads the tokens of a translation that the policy did
             not write. If False, backbones may stop decoding at the first token that the policy
             would not write.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
+    selects_text: ClassVar[bool] = False
     reads_unwritten: bool = True  # the safe choice for a history that does not set it
 
     def open(self) -> Any:

@@ -41,6 +41,7 @@ class FixedAudio(History):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
+    selects_text = True
     reads_unwritten = False
 
     words: int = 20

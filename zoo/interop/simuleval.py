@@ -84,6 +84,11 @@ class SpeechToText(SystemAgent, SpeechToTextAgent):  # type: ignore[misc]  # Sim
 
     def __init__(self, args: Namespace) -> None:
         self.system = loaded_system(args.zoo, args.zoo_overrides, device=args.device)
+        if self.system.policy.revises:
+            raise ZooError(
+                f"System {self.system.name!r} revises its output, which SimulEval cannot record; "
+                "use evaluate.py, or simulstream."
+            )
         super().__init__(args)
 
     def policy(self, states: StreamStates | None = None) -> ReadAction | WriteAction:

@@ -40,6 +40,7 @@ class SystemProcessor(SpeechProcessor):  # type: ignore[misc]  # simulstream has
     def __init__(self, config: SimpleNamespace) -> None:
         super().__init__(config)
         self._stream: LiveStream | None = None
+        self._tokens: list[str] = []  # emitted and not deleted
 
     @classmethod
     def load_model(cls, config: SimpleNamespace) -> None:
@@ -67,7 +68,7 @@ class SystemProcessor(SpeechProcessor):  # type: ignore[misc]  # simulstream has
 
     def clear(self) -> None:
         """Drop the stream; the next audio begins another one."""
-        self._stream = None
+        self._stream, self._tokens = None, []
 
     def set_source_language(self, language: str) -> None:
         """Check the language of the speaker. Raises ZooError for another than the system's."""
@@ -86,4 +87,20 @@ class SystemProcessor(SpeechProcessor):  # type: ignore[misc]  # simulstream has
         if self._stream is None:
             self._stream = LiveStream(self.system)
         action: Action = self._stream.receive(samples, final=final)
-        return IncrementalOutput(marked_tokens(action.text), action.text, [], "")
+        deleted, text = self._delete(action.retracted), action.text
+        if deleted:  # the rest of the first deleted token is emitted again
+            old = self.tokens_to_string(deleted)
+            text = old[: len(old) - action.retracted] + text
+        tokens = marked_tokens(text)
+        self._tokens += tokens
+        return IncrementalOutput(tokens, text, deleted, self.tokens_to_string(deleted))
+
+    def _delete(self, characters: int) -> list[str]:
+        """Remove the last tokens that have so many characters together, and return them."""
+        kept, missing = len(self._tokens), characters
+        while missing > 0:
+            kept -= 1
+            missing -= len(self._tokens[kept])
+        deleted = self._tokens[kept:]
+        del self._tokens[kept:]
+        return deleted

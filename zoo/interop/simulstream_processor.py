@@ -5,6 +5,7 @@ from typing import Any
 
 from zoo.errors import ZooError
 from zoo.interop.foreign import ForeignStream, ForeignSystem
+from zoo.streaming.text import revise_text
 from zoo.types import Action, Seconds, SpeechChunk
 
 UNKNOWN: Seconds = 1.0  # duration of a chunk until the processor is created
@@ -104,12 +105,7 @@ def rewrite_output(stream: ForeignStream, text: str, *, words: bool) -> Action:
         text: All text that remains and that is new.
         words: Whether a word that loses characters is written again as a whole.
     """
-    pairs = enumerate(zip(stream.text, text, strict=False))
-    shorter = min(len(stream.text), len(text))
-    kept = next((place for place, (before, after) in pairs if before != after), shorter)
-    if words and kept < len(stream.text):
-        while kept and not stream.text[kept - 1].isspace():
-            kept -= 1
-    action = Action(text=text[kept:], retracted=len(stream.text) - kept)
+    revision = revise_text(stream.text, text, words=words)
+    action = Action(text=revision.text, retracted=revision.retracted)
     stream.text = text
     return action

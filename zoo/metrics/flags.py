@@ -7,6 +7,7 @@ from math import inf
 from typing import Protocol
 from unicodedata import is_normalized, normalize
 
+from zoo.metrics.degeneracy import DEGENERATE
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
@@ -113,6 +114,7 @@ def flags(
         _flag_forms(instances, references),
         *(flag_speech(instances) if with_speech else []),
         _flag_recogniser(scores),
+        _flag_degenerate(scores),
         *_flag_scores(scores),
     ]
     return [finding for finding in findings if finding]
@@ -294,6 +296,16 @@ def _flag_recogniser(scores: Mapping[str, Score]) -> str:
         return ""
     return (
         f"the recogniser makes {error:.0f} % word errors on clean speech: ASR scores are unreliable"
+    )
+
+
+def _flag_degenerate(scores: Mapping[str, Score]) -> str:
+    value = scores["DSPTV"].value if "DSPTV" in scores else None
+    if value is None or abs(value) <= DEGENERATE:
+        return ""
+    return (
+        f"may have a degenerate policy: the share of units before the end of the source differs by "
+        f"{abs(value):.0f} points (DSPTV) from that of even writing at its latency"
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.metrics.degeneracy import DEGENERACY_METRICS
 from zoo.metrics.latency import SENTENCE_METRICS, SegmentLatency, Timing
 from zoo.metrics.references import check_units
 from zoo.metrics.rules import find_rules
@@ -39,7 +40,8 @@ def score_sentences(
 
     Returns:
         BLEU, chrF, RTF and the latency metrics AL, LAAL, AP, DAL, ATD, YAAL, StartOffset and
-        EndOffset, each latency metric also computation-aware (_CA), by name. Times are seconds.
+        EndOffset, each latency metric also computation-aware (_CA), and the diagnostics SWF, EFSW
+        and DSPTV, by name. Times are seconds, shares percent.
 
     Raises:
         ZooError: No stream has a reference, or one has unequal numbers of units and times.
@@ -75,6 +77,8 @@ def score_sentences(
         metrics = {name: metric() for name, metric in SENTENCE_METRICS.items()}
         for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
             scores.append(scorer.latency(f"{name}{suffix}", metric, times))
+    for name, diagnostic in DEGENERACY_METRICS.items():
+        scores.append(scorer.latency(name, diagnostic(), timings))
     if with_speech:
         scores.extend(scorer.speech({"SpeechATD": SpeechATD}, streams))
     scores.extend(scorer.streams(streams, with_speech=with_speech))

@@ -23,10 +23,13 @@ class Policy(ABC):
 
     Attributes:
         needs: Capabilities that the policy requires of the backbone.
+        revises: Whether the policy deletes emitted text. Each of its translations begins anew: no
+            text is kept as a prefix.
         writes_at_end: Whether the policy writes only at the end of the source or of a segment.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
+    revises: ClassVar[bool] = False
     writes_at_end: ClassVar[bool] = False
 
     def open(self) -> Any:

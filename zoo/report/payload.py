@@ -328,8 +328,8 @@ def _events(instance: Instance) -> list[list[Json]]:
 
 
 def _event_text(event: StreamEvent) -> str:
-    """Return the transcript, or a description of what was dropped and why, or cut short."""
-    if event.kind == "transcript":
+    """Return the transcript, the deleted text, or what was dropped and why, or cut short."""
+    if event.kind in ("transcript", "revision"):
         return event.text
     if event.kind == "language":
         return f"the speech is {language(event.text).name}"

@@ -8,11 +8,11 @@ from typing import Literal
 from zoo.results.row import Row
 from zoo.results.settings import Axis, Better
 
-# Tables: of whole talks, of streams of one sentence each, of talks without references; "speech" and
-# "transcript" have the columns that a table of the first two kinds adds for target speech and for
-# transcripts, whose target language is the source language.
-TableKind = Literal["talks", "sentences", "speech", "transcript", "unreferenced"]
-ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript")
+# Tables: of whole talks, of streams of one sentence each, of talks without references; "speech",
+# "transcript" and "revised" have the columns that a table of the first two kinds adds for target
+# speech, for transcripts, whose target language is the source language, and for revised output.
+TableKind = Literal["talks", "sentences", "speech", "transcript", "revised", "unreferenced"]
+ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
 MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
@@ -100,6 +100,9 @@ SCORES = (
     _latency("AP", unit="source", columns={"sentences": 3}),
     _latency("DAL", columns={"sentences": 3}),
     _latency("ATD", columns={"sentences": 3}),
+    Entry("SWF", digits=1),
+    Entry("EFSW", digits=1),
+    Entry("DSPTV", digits=1),
     _latency("LongAL"),
     _latency("LongLAAL", mean_of="LAAL"),
     _latency("LongAP", unit="source"),
@@ -115,6 +118,13 @@ SCORES = (
     Entry("SpeechCER", of="speech", better="lower"),
     Entry("SpeechWER", of="speech", better="lower"),
     Entry("UTMOS", of="speech", better="higher"),
+    Entry(
+        "NormalizedErasure",
+        "Normalized\nErasure",
+        columns={"revised": 1},
+        of="events",
+        better="lower",
+    ),
     Entry("SegmentSeconds", of="events"),
     Entry("SegmentWords", of="events"),
     Entry("TranscriptWER", of="events", better="lower"),
@@ -125,6 +135,7 @@ COMET = _quality("COMET", digits=4)
 
 
 TRANSCRIPT_SCORES = [entry.name for entry in SCORES if "transcript" in entry.columns]
+REVISED_SCORES = [entry.name for entry in SCORES if "revised" in entry.columns]
 
 
 def find_entry(name: str, rows: Sequence[Row] = ()) -> Entry:
@@ -179,10 +190,10 @@ def table_kind(row: Row) -> TableKind:
 def columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of a table of these rows, with extra metrics of the configuration.
 
-    Talks without references have columns of their own. A column of speech or transcripts is left
-    out if no row has its score. If every stream is a single sentence, latency is that of SimulEval,
-    per sentence, and with the counting rules of a tool that prints milliseconds it is shown as that
-    tool does.
+    Talks without references have columns of their own. A column of speech, transcripts or revised
+    output is left out if no row has its score. If every stream is a single sentence, latency is
+    that of SimulEval, per sentence, and with the counting rules of a tool that prints milliseconds
+    it is shown as that tool does.
     """
     kinds = {table_kind(row) for row in rows}
     comet = [find_entry(name).column() for name in comet_scores(rows)]
@@ -194,7 +205,8 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         name
         for row in rows
         for name, value in row.scores.items()
-        if value is not None and (has_speech_scores(row) or name in TRANSCRIPT_SCORES)
+        if value is not None
+        and (has_speech_scores(row) or name in (*TRANSCRIPT_SCORES, *REVISED_SCORES))
     }
     shown = _columns(kind, scored)
     if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):
@@ -203,7 +215,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
 
 
 def _columns(kind: TableKind, scored: Collection[str] = ()) -> list[Column]:
-    """Return the columns of a kind of table, and those of speech and transcripts that rows have."""
+    """Return the columns of a kind of table, and the added columns that rows have."""
     shown: list[Column] = []
     for entry in SCORES:
         if kind in entry.columns:

@@ -1,9 +1,12 @@
 """The segments into which a system divides its source, from the events of a stream."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zoo.types import Instance, Seconds
+from zoo.types import EventKind, Instance, Seconds
 
+# Kinds of events after which less audio is kept.
+DROPPING: Sequence[EventKind] = ("truncation", "flush", "restart", "cut")
 TOLERANCE: Seconds = 0.05  # a cut is rounded up to a frame
 
 
@@ -44,6 +47,8 @@ def source_segments(instance: Instance) -> list[SourceSegment]:
     for event in instance.events:
         if event.kind == "transcript":
             transcripts.append((event.at, event.text))
+            continue
+        if event.kind not in DROPPING:
             continue
         if event.kind in ("truncation", "flush"):
             covered = [text for end, text in transcripts if end <= event.at + TOLERANCE]

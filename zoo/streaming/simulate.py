@@ -130,13 +130,18 @@ class Stream:
 
     def retract(self, characters: int) -> None:
         """Delete characters at the end of the text of the outputs so far; speech stays."""
+        deleted = ""
         for index in range(len(self.emissions) - 1, -1, -1):
             if not characters:
-                return
+                break
             text = self.emissions[index].text
-            deleted = min(characters, len(text))
-            characters -= deleted
-            self.emissions[index] = replace(self.emissions[index], text=text[: len(text) - deleted])
+            kept = max(len(text) - characters, 0)
+            characters -= len(text) - kept
+            deleted = text[kept:] + deleted
+            self.emissions[index] = replace(self.emissions[index], text=text[:kept])
+        if deleted.strip():
+            at = self.received / SAMPLE_RATE
+            self.add_events([StreamEvent("revision", at, text=deleted.strip())])
 
 
 def simulate(

@@ -1,11 +1,42 @@
 """Incremental conversion of token ids to text. Text is never tokenised again."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 CONTEXT_TOKENS = 4  # previous tokens that show the decoder whether a piece continues a word
 REPLACEMENT = "\ufffd"  # a byte-level decoder returns this for an incomplete character
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A change at the end of a text.
+
+    Attributes:
+        text: Text to append.
+        retracted: Number of characters to delete before, at the end.
+    """
+
+    text: str
+    retracted: int
+
+
+def revise_text(before: str, after: str, *, words: bool) -> Revision:
+    """Return the change that turns a text into another one.
+
+    Args:
+        before: The text.
+        after: The other text.
+        words: Whether a word that loses characters is written again as a whole.
+    """
+    pairs = enumerate(zip(before, after, strict=False))
+    shorter = min(len(before), len(after))
+    kept = next((place for place, (old, new) in pairs if old != new), shorter)
+    if words and kept < len(before):
+        while kept and not before[kept - 1].isspace():
+            kept -= 1
+    return Revision(text=after[kept:], retracted=len(before) - kept)
 
 
 class TextStream:
@@ -24,6 +55,7 @@ class TextStream:
         self._returned = 0  # characters of the pending text that have been returned
         self._at_start = True  # no character of the current text has been returned
         self._has_text = False  # some text has been returned since the stream began
+        self._revisable: list[int] = []  # ids of the current text, if it is revised
 
     def push(self, token_ids: Tensor, *, fresh: bool) -> str:
         """Append token ids and return the text that they add.
@@ -48,6 +80,32 @@ class TextStream:
         if complete == pending_text:
             self._move_pending_to_context()
         return self._join(text)
+
+    def revise(self, delete: int, token_ids: Tensor, *, fresh: bool, words: bool) -> Revision:
+        """Replace the last written ids and return the text that changes thereby.
+
+        A stream of text is either revised or continued by ``push``.
+
+        Args:
+            delete: Number of ids to delete at the end.
+            token_ids: (n,) ids that take their place.
+            fresh: Whether the ids begin an independent text; nothing before them is deleted.
+            words: Whether a word that loses characters is written again as a whole.
+        """
+        if fresh:
+            self._revisable, self._at_start = [], True
+        kept = len(self._revisable) - delete
+        begin = max(kept - CONTEXT_TOKENS, 0)
+        old = self._revisable[begin:]
+        self._revisable[kept:] = token_ids.tolist()
+        texts = [self._complete(ids, begin) for ids in (old, self._revisable[begin:])]
+        revision = revise_text(*texts, words=words)
+        return replace(revision, text=self._join(revision.text))
+
+    def _complete(self, token_ids: list[int], begin: int) -> str:
+        """Return the text of ids without incomplete characters; the first text has no space."""
+        text = self._decode(token_ids).replace(REPLACEMENT, "")
+        return text if begin else text.lstrip()
 
     def _move_pending_to_context(self) -> None:
         """Move the pending ids to the context and keep only the last few context ids.

@@ -43,15 +43,18 @@ class EmittedText:
 
     Attributes:
         text: the text with the white space before it: the texts of a stream, joined, are the
-            translation. It may end within a word.
+            translation, unless text was deleted. It may end within a word.
         delay: seconds of source that the system has received.
         elapsed: seconds since the stream began, compute included.
+        deleted: text at the end of the output before this one that the system has deleted; only
+            systems that revise their output delete text.
         speech: (n,) float32 target speech at 16 kHz; None from a system without a synthesizer.
     """
 
     text: str
     delay: Seconds
     elapsed: Seconds
+    deleted: str = ""
     speech: Tensor | None = field(default=None, compare=False, repr=False)
 
 
@@ -167,9 +170,19 @@ class TranslationStream(Iterator[EmittedText]):
             advance(self._system, [stream], None)
             newest = stream.times[-1]
             self._elapsed = max(newest.arrival, self._elapsed) + newest.compute
-            if stream.emissions and stream.emissions[-1].chunk == len(stream.times) - 1:
+            chunk = len(stream.times) - 1
+            deleted = [
+                event.text
+                for event in stream.events
+                if event.kind == "revision" and event.chunk == chunk
+            ]
+            if stream.emissions and stream.emissions[-1].chunk == chunk:
                 output = stream.emissions[-1]
-                yield EmittedText(output.text, output.delay, self._elapsed, output.speech)
+                yield EmittedText(
+                    output.text, output.delay, self._elapsed, "".join(deleted), output.speech
+                )
+            elif deleted:
+                yield EmittedText("", newest.arrival, self._elapsed, "".join(deleted))
 
     def __repr__(self) -> str:
         state = "ended" if self._stream.session.source_ended else "live"

@@ -24,7 +24,9 @@ from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
     concatenate,
+    record_missing_output,
     record_transcript,
+    revise_output,
     tokens_to_drop,
     with_end_silence,
 )
@@ -360,15 +362,13 @@ class StreamingSystem(TranslatingSystem):
             everything = Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
             self._forget(session, everything, "flush", reason=type(self.history).__name__)
             session.segment_end, session.policy_state = None, self.policy.open()
+            session.begins_text = True
 
         cut = self.history.trim(session, hypothesis)
         self._forget(session, cut, reason=type(self.history).__name__)
         action = concatenate(actions)
-        speech = self.history.speech_without_output(session, has_output=bool(action.text))
-        if speech and not self.policy.writes_at_end:
-            at = session.received_samples / SAMPLE_RATE
-            reason = f"{speech:.0f} s of speech"
-            session.events.append(StreamEvent("no_output", at, reason=reason))
+        if not self.policy.writes_at_end:
+            record_missing_output(session, self.history, has_output=bool(action.text))
         events, session.events = session.events, []
         return replace(action, events=tuple(events))
 
@@ -386,13 +386,15 @@ class StreamingSystem(TranslatingSystem):
         """
         while True:
             hypothesis, decision = yield from self._decide(session)
-            actions.append((yield from self._write(session, hypothesis, decision.write)))
+            actions.append((yield from self._write(session, hypothesis, decision)))
             if decision.cut:
                 self._forget(session, decision.cut, "truncation", reason=decision.reason)
             if decision.repeat:
                 continue
             if hypothesis is None or decision.cut:
                 return None
+            if self.policy.revises:
+                return hypothesis
             restart = self.history.restart_cut(session, hypothesis)
             if restart is None:
                 return hypothesis
@@ -427,10 +429,16 @@ class StreamingSystem(TranslatingSystem):
             if request.task is Task.TRANSLATION:
                 translation = response
 
-    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> StreamStep:
-        """Write the first ``tokens`` new tokens of a hypothesis and request their speech."""
+    def _write(
+        self, session: Session, hypothesis: Hypothesis | None, decision: Decision
+    ) -> StreamStep:
+        """Write the new tokens of a hypothesis that were decided on, and request their speech."""
         if hypothesis is None:
             return Action()
+        if self.policy.revises:
+            self.backbone.commit(session, hypothesis, 0)  # none of its tokens become a prefix
+            return revise_output(session, hypothesis, decision)
+        tokens = decision.write
         if tokens and hypothesis.prefix_length != session.prefix_ids.numel():
             raise ValueError(
                 f"The hypothesis continues {hypothesis.prefix_length} tokens, but "

@@ -3,6 +3,7 @@
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+from typing import cast
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.families import concrete_classes
@@ -30,7 +31,8 @@ def bind(
         All capabilities that the parts need.
 
     Raises:
-        ZooError: The backbone lacks a capability. The message names it and the choices that fit.
+        ZooError: The backbone lacks a capability, or the policy revises output that another part
+            needs. The message names it and the choices that fit.
     """
     needs: frozenset[Capability] = frozenset()
     parts: list[tuple[type[Part], Part | None]] = [
@@ -49,7 +51,26 @@ def bind(
                 f"choices that fit it: {_fitting_choices(kind, backbone.exposes)}."
             )
         needs |= part.needs
+    if policy.revises:
+        _check_revised(policy, history, synthesizer)
     return needs
+
+
+def _check_revised(policy: Policy, history: History, synthesizer: Synthesizer | None) -> None:
+    """Raise ZooError if other parts need the output that a policy may delete."""
+    name = type(policy).__name__
+    if synthesizer is not None:
+        raise ZooError(
+            f"Policy {name} revises its output, and emitted speech cannot be revised; set "
+            "synthesizer=null, or choose another policy."
+        )
+    if history.selects_text:
+        parts = cast("Iterator[tuple[str, type[History]]]", _parts(History))
+        names = sorted(name for name, part in parts if not part.selects_text)
+        raise ZooError(
+            f"Policy {name} keeps no text, which history {type(history).__name__} selects; choose "
+            f"history from: {', '.join(names)}."
+        )
 
 
 def _fitting_choices(kind: type[Part], exposes: frozenset[Capability]) -> str:

@@ -13,6 +13,7 @@ from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
     Action,
+    Decision,
     Hypothesis,
     Request,
     Seconds,
@@ -51,6 +52,38 @@ def record_transcript(session: Session, request: Request, transcript: str) -> No
     session.events.append(StreamEvent("transcript", end, text=transcript.strip()))
 
 
+def record_missing_output(session: Session, history: History, *, has_output: bool) -> None:
+    """Add to the events of a session that someone has spoken for long without output.
+
+    Args:
+        session: The stream, after a step.
+        history: History of the system, which may know the speech.
+        has_output: Whether the step has emitted text.
+    """
+    speech = history.speech_without_output(session, has_output=has_output)
+    if speech:
+        at = session.received_samples / SAMPLE_RATE
+        session.events.append(StreamEvent("no_output", at, reason=f"{speech:.0f} s of speech"))
+
+
+def revise_output(session: Session, hypothesis: Hypothesis, decision: Decision) -> Action:
+    """Delete the last emitted tokens and emit tokens of a hypothesis.
+
+    Args:
+        session: The stream.
+        hypothesis: The last translation, which continues no tokens.
+        decision: The decision about it.
+    """
+    revision = session.text_stream.revise(
+        decision.delete,
+        hypothesis.token_ids[decision.skip :][: decision.write],
+        fresh=session.begins_text,
+        words=session.target_language.unit == "word",
+    )
+    session.begins_text = False
+    return Action(text=revision.text, retracted=revision.retracted)
+
+
 def tokens_to_drop(
     history: History, session: Session, hypothesis: Hypothesis, new_ids: Tensor
 ) -> int:
@@ -72,5 +105,9 @@ def tokens_to_drop(
 def concatenate(actions: Sequence[Action]) -> Action:
     """Join the outputs of the decisions of one step."""
     speech = [action.speech for action in actions if action.speech is not None]
-    text = "".join(action.text for action in actions)
-    return Action(text=text, speech=torch.cat(speech) if speech else None)
+    text, retracted = "", 0
+    for action in actions:
+        kept = len(text) - action.retracted
+        retracted += max(-kept, 0)
+        text = text[: max(kept, 0)] + action.text
+    return Action(text=text, speech=torch.cat(speech) if speech else None, retracted=retracted)

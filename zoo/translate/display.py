@@ -35,7 +35,9 @@ class Display:
         self._print("\n")
 
     def show(self, output: EmittedText) -> None:
-        """Print the words of an output."""
+        """Print the words of an output, after those that were deleted, as in ``[-word-]``."""
+        if output.deleted:
+            self._add(f" [-{output.deleted}-]", output.elapsed)
         for piece in self._pieces(output.text):
             self._add(piece, output.elapsed)
         self._console.file.flush()

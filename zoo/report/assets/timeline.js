@@ -44,6 +44,7 @@ function renderWindow() {
   drawCuts(parts, isVisible);
   drawSource(parts, isVisible);
   drawEmissions(parts, isVisible);
+  drawRevisions(parts, isVisible);
   timeline.pieces = drawSpeech(parts, isVisible);
   timeline.words = timeline.layout.target.items.filter((item) => isVisible(item.x, item.x + item.width)).map((item) => drawWord(parts, item));
   timeline.content.replaceChildren(parts);
@@ -70,7 +71,7 @@ function drawBands(parts, isVisible) {
 }
 
 // Kinds of events that drop no audio.
-const KEEPING = ["language", "transcript", "no_output", "unit_limit"];
+const KEEPING = ["language", "transcript", "revision", "no_output", "unit_limit"];
 
 // A mark in the source where audio was dropped: dashed for a history's cut, else solid.
 function drawCuts(parts, isVisible) {
@@ -102,6 +103,19 @@ function drawEmissions(parts, isVisible) {
     if (emission.folded) {
       build(parts, "span", { class: "folded", style: `left:${emission.x}px;top:${bottom - 2}px` }, `and ${emission.folded} more, see the segments`);
     }
+  }
+}
+
+// Words that a system deleted, above the words that it emitted at the same time.
+function drawRevisions(parts, isVisible) {
+  const { zoom, view, layout } = timeline;
+  for (const [time, kind, , text] of view.events) {
+    if (kind !== "revision") continue;
+    const unit = view.delays.indexOf(time); // emitted with the deletion; its time is of the chosen clock
+    const x = (unit < 0 ? time : view.times[unit]) * zoom;
+    if (!isVisible(x, x)) continue;
+    const node = build(parts, "del", { class: "deleted", lang: view.target, dir: "auto", style: `left:${x}px;top:${layout.split}px` }, text);
+    tipFor(node, () => [text, `deleted at ${seconds(time)}`]);
   }
 }
 
@@ -200,6 +214,9 @@ function setUpTimeline() {
   if (hasReferences()) {
     build(scale, "span", {}, "Lag behind an evenly paced translation:");
     LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
+  }
+  if (data.streams.some(({ events }) => events.some(([, kind]) => kind === "revision"))) {
+    build(scale, "span", {}, "Struck words were deleted when the words below them were emitted.");
   }
   if (data.streams.some(({ events }) => events.some(([, kind]) => !KEEPING.includes(kind)))) {
     build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed, or a text restarted.");

@@ -1,0 +1,127 @@
+"""Terms of a glossary: which of them translations have, and BLEU without them.
+
+RASST (arXiv:2601.22777) and the track with context of IWSLT 2026 report term accuracy.
+"""
+
+import re
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.metrics.quality import BLEU, CorpusQuality
+
+
+class Glossary:
+    """Target terms, which match without regard to case, and words as a whole.
+
+    Args:
+        path: Text file with an entry per line: a target term, or a source term, a tab and the
+            target term. Blank lines are left out, and a target term counts once.
+        language: Target language; without spaces between words, terms match anywhere.
+
+    Raises:
+        ZooError: The file cannot be read, or has no entry.
+    """
+
+    def __init__(self, path: str, language: Language) -> None:
+        try:
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ZooError(
+                f"Glossary {path} cannot be read; it is a text file (UTF-8) with a term, or a "
+                "source term, a tab and its translation, per line."
+            ) from error
+        terms = [line.split("\t")[-1].strip() for line in lines]
+        self.terms = list(dict.fromkeys(" ".join(term.split()).lower() for term in terms if term))
+        if not self.terms:
+            raise ZooError(f"Glossary {path} has no terms; write one per line.")
+        edge = r"\b" if language.unit == "word" else ""
+        self._patterns = [
+            re.compile(rf"{_at(edge, term[0])}{re.escape(term)}{_at(edge, term[-1])}")
+            for term in self.terms
+        ]
+
+    def found(self, text: str) -> set[int]:
+        """Return the indices of the terms that a text has."""
+        lower = " ".join(text.lower().split())
+        return {index for index, one in enumerate(self._patterns) if one.search(lower)}
+
+    def masked(self, text: str) -> str:
+        """Return a text without its terms, the longest first."""
+        masked = " ".join(text.split())
+        order = sorted(range(len(self.terms)), key=lambda index: -len(self.terms[index]))
+        for index in order:
+            masked = re.sub(self._patterns[index].pattern, " ", masked, flags=re.IGNORECASE)
+        return " ".join(masked.split())
+
+
+class TermAccuracy(CorpusQuality):
+    """Share of the terms in the references that the translations have, in percent (TERM_ACC).
+
+    A term counts once per segment.
+
+    Args:
+        glossary: Path of a ``Glossary``.
+        language: Target language.
+
+    Raises:
+        ZooError: The glossary cannot be read.
+    """
+
+    def __init__(self, glossary: str, language: Language) -> None:
+        self.glossary = Glossary(glossary, language)
+        self.sums = [0.0, 0.0]  # translated terms, terms
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of translated terms and of terms of each segment."""
+        found = self.glossary.found
+        counts: list[list[int]] = []
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            wanted = found(reference)
+            counts.append([len(wanted & found(hypothesis)) if wanted else 0, len(wanted)])
+        return counts
+
+    def score_of(self, sums: Sequence[float]) -> float:
+        """Return the share of summed statistics; NaN without terms."""
+        translated, terms = sums
+        return 100.0 * translated / terms if terms else nan
+
+    def sentence(self, hypothesis: str, reference: str) -> float:
+        """Return the share of one segment; NaN without terms."""
+        return self.score_of(self.statistics([hypothesis], [reference])[0])
+
+    def signature(self) -> str:
+        """Return the number of terms and how they match."""
+        return f"terms:{len(self.glossary.terms)}|case:lower"
+
+
+class MaskedBLEU(BLEU):
+    """BLEU of texts without the terms of a glossary: whether terms cost other words.
+
+    Args:
+        glossary: Path of a ``Glossary``.
+        language: Target language.
+
+    Raises:
+        ZooError: The glossary cannot be read, or the tokenizer is not installed.
+    """
+
+    def __init__(self, glossary: str, language: Language) -> None:
+        self.glossary = Glossary(glossary, language)  # the base class calls ``statistics``
+        super().__init__(language)
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
+        """Return sacreBLEU's sufficient statistics of each segment without its terms."""
+        mask = self.glossary.masked
+        return super().statistics([*map(mask, hypotheses)], [*map(mask, references)])
+
+    def signature(self) -> str:
+        """Return sacreBLEU's signature and the number of terms."""
+        return f"{super().signature()}|masked:{len(self.glossary.terms)}"
+
+
+def _at(edge: str, character: str) -> str:
+    """Return the pattern of the edge of a term; only a letter or digit has an edge of a word."""
+    return edge if character.isalnum() else ""
