@@ -220,3 +220,23 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_which_errors_are_those_of_a_path(error: Exception, sentence: str) -> None:
     assert unusable_path(error).startswith(sentence)
     assert bool(unusable_path(error)) is bool(sentence)
+
+
+@pytest.mark.parametrize(("kind", "other"), [("train", "evaluate"), ("evaluate", "train")])
+def test_a_run_of_another_command_is_not_resumed(
+    kind: str,
+    other: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "run.json").write_text(f'{{"kind": "{other}"}}')
+    (tmp_path / "overrides.yaml").write_text("[system=replay]")
+    monkeypatch.setattr(sys, "argv", [f"{kind}.py", f"resume={tmp_path}"])
+    with pytest.raises(SystemExit) as left:
+        vars(commands)[kind]()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path} is a run of {other}.py, which {kind}.py cannot resume; name another "
+        "folder.\n"
+    )

@@ -320,6 +320,7 @@ def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
         (["--output", "file"], "The folder file cannot be created (File exists); choose another"),
         (["--output", "file/below"], "The folder file/below cannot be created (Not a directory)"),
         (["--minutes", "nan"], "zoo.report needs minutes of at least 0, not nan."),
+        ([""], "There is no folder ''; name the folder of an evaluation."),
         (["runs are missing"], "runs are missing has no results.json"),
         (["comet_python=3"], "comet_python=3 is the Python that scores with COMET; add comet="),
         (None, "A report needs at least one run folder."),

@@ -38,7 +38,7 @@ def _with_recorded(config_name: str) -> Namespace:
         _check_jobs(typed.overrides)
         return typed
     given = sys.argv[1:]
-    sys.argv[1:] = with_recorded(given, typed.overrides)
+    sys.argv[1:] = with_recorded(given, typed.overrides, kind=config_name)
     return typed if sys.argv[1:] == given else _typed(config_name)
 
 
