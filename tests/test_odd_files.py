@@ -1,8 +1,11 @@
 """Odd files, folders and names: one sentence, and nothing is written elsewhere."""
 
 import csv
+import errno
 import os
+import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +14,17 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from zoo import commands
 from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
+from zoo.commands.report import main as report
 from zoo.config import compose
 from zoo.config.commands import run_script
 from zoo.data.cache import cache_root
 from zoo.data.readers.entries import required
-from zoo.disk.files import check_links
+from zoo.disk.files import check_links, unusable_path
 from zoo.errors import ZooError
 from zoo.formats import text
+from zoo.machine import launch
 from zoo.prepare.job import prepare
 from zoo.results.files import row_folder
 from zoo.talks import check_talk_name
@@ -151,3 +157,86 @@ def test_a_line_of_millions_of_characters_is_no_reference(tmp_path: Path) -> Non
     path.write_text("ein Satz\n" + "x" * 6_000_000)
     with pytest.raises(ZooError, match=r"ref\.txt, line 2, has 6000000 characters"):
         text.read_lines(path)
+
+
+LONG = "a" * 5000
+REFUSED = {  # command and arguments: the beginning of the sentence
+    f"evaluate data=folder data.root={LONG}": "aaa",
+    f"evaluate data=mustc data.root={LONG}": "aaa",
+    f"evaluate data=iwslt data.segments={LONG}": "aaa",
+    f"evaluate data=lhotse data.cuts={LONG}": "aaa",
+    f"evaluate data=huggingface data.folder={LONG}": "aaa",
+    f"evaluate data=aligned data.folder=. evaluation.split={LONG}": "aaa",
+    f"evaluate system=replay data=recorded system.log={LONG}": "aaa",
+    f"evaluate resume={LONG}": "aaa",
+    f"evaluate --config-dir {LONG}": "aaa",
+    f"train experiment=infinisst_minitalks resume={LONG}": "aaa",
+    f"translate {LONG}.wav": "aaa",
+    f"prepare prepare.folder={LONG}": "prepare.folder=aaa",
+    "prepare prepare.folder=file": "prepare.folder=file: ",
+    "prepare prepare.folder=file/a/b": "prepare.folder=file/a/b: ",
+    f"report {LONG}": "aaa",
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_a_path_that_the_system_refuses(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *arguments = given.split(" ")
+    (tmp_path / "file").touch()
+    launch.launch_name.cache_clear()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{command}.py", *arguments])
+    with pytest.raises(SystemExit) as left:
+        {**vars(commands), "report": report}[command]()
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {REFUSED[given]}")
+    assert re.search(r"File name too long|is not a folder; choose another folder", line)
+    assert len(line) < 600
+
+
+def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "log").touch()
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(ZooError, match=r"log cannot be read: Input/output error\.$"):
+        text.read_lines(tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "a cannot be read or written: P"),
+        (OSError(errno.EROFS, "Read-only file system", Path("a")), "a cannot be read or written: "),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a"), ""),
+        (OSError(errno.EIO, "Input/output error"), ""),
+        (ValueError("Permission denied"), ""),
+    ],
+)
+def test_which_errors_are_those_of_a_path(error: Exception, sentence: str) -> None:
+    assert unusable_path(error).startswith(sentence)
+    assert bool(unusable_path(error)) is bool(sentence)
+
+
+@pytest.mark.parametrize(("kind", "other"), [("train", "evaluate"), ("evaluate", "train")])
+def test_a_run_of_another_command_is_not_resumed(
+    kind: str,
+    other: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "run.json").write_text(f'{{"kind": "{other}"}}')
+    (tmp_path / "overrides.yaml").write_text("[system=replay]")
+    monkeypatch.setattr(sys, "argv", [f"{kind}.py", f"resume={tmp_path}"])
+    with pytest.raises(SystemExit) as left:
+        vars(commands)[kind]()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path} is a run of {other}.py, which {kind}.py cannot resume; name another "
+        "folder.\n"
+    )

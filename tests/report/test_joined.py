@@ -279,6 +279,32 @@ def test_mistakes_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "is no results.json of this version: Invalid JSON: EOF"),
+        ("{}", "is no results.json of this version: Input should be a valid array."),
+        # a plot draws every character: 100,000 of them took minutes
+        ([{"system": "x" * 100_000}], "has a name of 100000 characters in row 0; names have at"),
+        ([{"scores": {"x" * 2000: 1.0}}], "has a name of 2000 characters in row 0"),
+        ([{}, {"split": "x" * 2000}], "has a name of 2000 characters in row 1"),
+    ],
+)
+def test_results_of_other_people(
+    content: object, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run(tmp_path / "run", [row("a", 50.0)]) / "results.json"
+    if isinstance(content, list):
+        (record,) = json.loads(path.read_text())
+        content = json.dumps([{**record, **changes} for changes in content])
+    path.write_text(str(content))
+    with pytest.raises(SystemExit) as left:
+        main([str(path.parent), "--output", str(tmp_path / "report")])
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path} {sentence}")
+
+
 def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = run(tmp_path / "run", [])
     with pytest.raises(SystemExit) as left:
@@ -294,6 +320,7 @@ def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
         (["--output", "file"], "The folder file cannot be created (File exists); choose another"),
         (["--output", "file/below"], "The folder file/below cannot be created (Not a directory)"),
         (["--minutes", "nan"], "zoo.report needs minutes of at least 0, not nan."),
+        ([""], "There is no folder ''; name the folder of an evaluation."),
         (["runs are missing"], "runs are missing has no results.json"),
         (["comet_python=3"], "comet_python=3 is the Python that scores with COMET; add comet="),
         (None, "A report needs at least one run folder."),

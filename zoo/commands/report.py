@@ -78,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def write() -> None:
         check_numbers("zoo.report", least=0, minutes=given.minutes)
+        if not all(run.strip() for run in given.runs):  # Path("") is the current folder
+            raise ZooError("There is no folder ''; name the folder of an evaluation.")
         places, models, python = comet_of(given.runs)
         trainings = [place for place in places if is_training(place)]
         places = [place for place in places if place not in trainings]

@@ -13,6 +13,7 @@ from hydra.errors import HydraException
 
 from zoo.config.commands import exit_with
 from zoo.config.resumed import with_recorded
+from zoo.disk.files import explained_disk
 from zoo.errors import ZooError
 
 MOST_JOBS = 10_000  # of a multirun
@@ -23,15 +24,21 @@ def parse(config_name: str) -> Namespace:
 
     A wrong one ends the process with one sentence. ``sys.argv`` becomes the whole command line.
     """
+    try:
+        with explained_disk(Path()):
+            return _with_recorded(config_name)
+    except ZooError as error:
+        exit_with(str(error))
+
+
+def _with_recorded(config_name: str) -> Namespace:
+    """Return the parsed command line, and change ``sys.argv``, as ``parse``."""
     typed = _typed(config_name)
     if typed.multirun:
         _check_jobs(typed.overrides)
         return typed
     given = sys.argv[1:]
-    try:
-        sys.argv[1:] = with_recorded(given, typed.overrides)
-    except ZooError as error:
-        exit_with(str(error))
+    sys.argv[1:] = with_recorded(given, typed.overrides, kind=config_name)
     return typed if sys.argv[1:] == given else _typed(config_name)
 
 

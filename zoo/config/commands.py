@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
-from zoo.disk.files import explained_full_disk
+from zoo.disk.files import explained_disk
 from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
 from zoo.machine.signals import interruptible
 from zoo.talks import HIDDEN
@@ -97,7 +97,7 @@ def _has_no_reader(descriptor: int) -> bool:
 def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2.
 
-    A full disk is such an error.
+    A full disk and a path that the system refuses are such errors.
 
     Args:
         main: the work.
@@ -106,7 +106,7 @@ def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
     escape_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        with explained_full_disk(folder):
+        with explained_disk(folder):
             main()
     except ZooError as error:
         exit_with(str(error))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
 
 import hydra
@@ -28,7 +29,7 @@ from zoo.config.mistakes import explained, one_line
 from zoo.config.sources import CONF, register
 from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
-from zoo.disk.files import full_disk, remove_if_empty
+from zoo.disk.files import disk_problem, explained_disk, remove_if_empty
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
@@ -108,7 +109,7 @@ class _Launch:
                 with ending_with_reader():
                     value: float | None = resolve_name(self.job)(cfg)
         except Exception as error:
-            if sentence := full_disk(error, run_folder()):
+            if sentence := disk_problem(error, run_folder()):
                 exit_with(sentence)
             raise
         finally:
@@ -148,7 +149,7 @@ def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> Non
         job: the work.
     """
     escape_unprintable()
-    with _exit_on_mistakes("evaluate", given):
+    with _exit_on_mistakes("evaluate", given), explained_disk(Path()):
         cfg = compose("evaluate", given)
         check_languages(cfg)
         check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)

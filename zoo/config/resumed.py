@@ -10,11 +10,13 @@ from hydra.errors import HydraException
 
 from zoo.config.loader import named_packages
 from zoo.config.writing import override_key
-from zoo.disk.parsing import parse_yaml
+from zoo.disk.parsing import parse_object, parse_yaml
 from zoo.errors import ZooError
 
 RESUME = "resume"
 RECORD = "overrides.yaml"  # overrides of the first start, in a run folder
+CARD = "run.json"  # states the kind of a run, in its folder
+KINDS = ("train", "evaluate")  # of runs that can be resumed
 # Settings and choices that let code of other people run, send keys or read the environment.
 USERS_OWN = re.compile(
     r"trusted_packages|comet_python|utmos_trusted|simuleval_agent|simulstream_processor"
@@ -22,7 +24,9 @@ USERS_OWN = re.compile(
 )
 
 
-def with_recorded(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
+def with_recorded(
+    arguments: Sequence[str], given: Sequence[str], *, kind: str | None = None
+) -> list[str]:
     """Return the arguments of a command line with the recorded overrides of the run it resumes.
 
     An override that is typed replaces the recorded one of its key; whether the run can be resumed
@@ -32,14 +36,18 @@ def with_recorded(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
     Args:
         arguments: arguments of the command line.
         given: those of them that are overrides.
+        kind: kind of the run that the command line makes, such as ``train``; None: any.
 
     Returns:
         The arguments; unchanged if they resume no run, or one without a record.
 
     Raises:
-        ZooError: the record is damaged, or has an override that must be typed again.
+        ZooError: the run is of another kind, or the record is damaged or has an override that must
+            be typed again.
     """
     folder = _resumed_folder(given)
+    if folder is not None and kind is not None:
+        _check_kind(folder, kind)
     path = None if folder is None else folder / RECORD
     if path is None or not path.is_file():
         return list(arguments)
@@ -55,6 +63,19 @@ def with_recorded(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
         i for i, word in enumerate(arguments) if override_key(word) == RESUME and "=" in word
     )
     return [*arguments[: place + 1], *added, *arguments[place + 1 :]]
+
+
+def _check_kind(folder: Path, kind: str) -> None:
+    """Raise ZooError for the folder of a run of another kind. A damaged card has no kind."""
+    try:
+        card = parse_object((folder / CARD).read_bytes().decode(), str(folder / CARD))
+    except (OSError, ValueError, ZooError):
+        return
+    if card.get("kind") in KINDS and card["kind"] != kind:
+        raise ZooError(
+            f"{folder} is a run of {card['kind']}.py, which {kind}.py cannot resume; name another "
+            "folder."
+        )
 
 
 def _resumed_folder(given: Sequence[str]) -> Path | None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, shorten
 
 # What libraries that do not raise OSError write into the message of an error of a full disk.
 FULL_DISK = (
@@ -24,6 +24,11 @@ FULL_DISK = (
     "Disk quota exceeded",
     "PytorchStreamWriter failed writing",
     "inline_container.cc",  # torch.save: "unexpected pos"
+)
+# Errors of a path that the user can correct, or of a disk that the user can replace.
+UNUSABLE = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG),
+    *(errno.ELOOP, errno.EIO, errno.ESTALE),
 )
 NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
 SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
@@ -169,9 +174,32 @@ def _existing(folder: Path) -> Path:
     return next(existing for existing in (folder, *folder.absolute().parents) if existing.is_dir())
 
 
+def unusable_path(error: BaseException) -> str:
+    """Return a sentence if the system refuses a path; empty for any other error.
+
+    A missing file is another error, because the user need not have named it.
+
+    Args:
+        error: the error. Its cause is not examined: whoever has caught a refusal has handled it.
+    """
+    if not (isinstance(error, OSError) and error.errno in UNUSABLE and error.filename):
+        return ""
+    return f"{shorten(error.filename)} cannot be read or written: {error.strerror}."
+
+
+def disk_problem(error: BaseException, output_folder: Path) -> str:
+    """Return a sentence for an error of a full disk or of a path; empty for any other error.
+
+    Args:
+        error: the error.
+        output_folder: folder that a program writes to, besides the cache and temporary files.
+    """
+    return full_disk(error, output_folder) or unusable_path(error)
+
+
 @contextmanager
-def explained_full_disk(folder: Path) -> Iterator[None]:
-    """Raise ZooError for an error of a full disk in the block.
+def explained_disk(folder: Path) -> Iterator[None]:
+    """Raise ZooError for an error of a full disk, or of a path that the system refuses.
 
     Args:
         folder: folder that the block writes to, besides the cache and temporary files.
@@ -179,10 +207,38 @@ def explained_full_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        sentence = "" if isinstance(error, ZooError) else full_disk(error, folder)
+        sentence = "" if isinstance(error, ZooError) else disk_problem(error, folder)
         if not sentence:
             raise
         raise ZooError(sentence) from error
+
+
+def check_can_be_written(folder: Path, key: str) -> None:
+    """Raise ZooError if a folder cannot be made or written to.
+
+    Args:
+        folder: folder that the user names.
+        key: key of the configuration that names it.
+    """
+    try:
+        existing = _existing_path(folder)
+        usable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+        reason = "is not a folder" if not existing.is_dir() else "cannot be written to"
+    except OSError as error:
+        existing, usable, reason = folder, False, f"cannot be used: {error.strerror}"
+    if not usable:
+        raise ZooError(
+            f"{key}={shorten(folder)}: {shorten(existing)} {reason}; choose another folder."
+        )
+
+
+def _existing_path(path: Path) -> Path:
+    """Return a path, or its nearest parent that exists. Raises OSError if it cannot exist."""
+    for candidate in (path.absolute(), *path.absolute().parents):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            candidate.lstat()
+            return candidate
+    return Path(path.anchor)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

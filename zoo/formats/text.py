@@ -33,11 +33,14 @@ MS = 1000.0  # milliseconds per second
 def read_text(path: Path) -> str:
     """Content of a UTF-8 file, without a mark of the byte order; each line ends with a line feed.
 
-    Raises ZooError for a missing file and for other content.
+    Raises ZooError for a missing file, for one that cannot be read, and for other content.
     """
     if not path.is_file():
         raise ZooError(f"There is no file {path}.")
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
     try:
         text = content.decode("utf-8-sig")  # "utf-8-sig" removes a byte-order mark
     except UnicodeDecodeError as error:

@@ -21,7 +21,7 @@ from zoo.config import (
 )
 from zoo.data.cache import lock_folder
 from zoo.data.corpora import Aligned, Corpus
-from zoo.disk.files import explained_full_disk
+from zoo.disk.files import check_can_be_written, explained_disk
 from zoo.errors import ZooError, shorten_list
 from zoo.machine.cores import check_machine
 from zoo.prepare.card import write_card
@@ -65,6 +65,7 @@ def prepare(cfg: Config) -> None:
     check_values(cfg.logger)
     check_machine(threads=cfg.threads, device=cfg.device)
     folder = Path(settings.folder)
+    check_can_be_written(folder, "prepare.folder")
     corpus: Corpus = build(cfg.data)
     read = corpus.folder if isinstance(corpus, Aligned) else None
     if read is not None and folder.resolve() == Path(read).resolve():
@@ -85,7 +86,7 @@ def prepare(cfg: Config) -> None:
     if build(cfg.filters).strip_speakers:
         talks = {split: list(map(without_speakers, given)) for split, given in talks.items()}
 
-    with explained_full_disk(folder):
+    with explained_disk(folder):
         write_splits(cfg, settings, talks, stages, folder)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Least share of the compute time in which the thread that streams has a CPU on an idle machine. In
 # the rest it waits for the other threads of an operation.
 CPU_SHARE = 0.8
+LONGEST_NAME = 1000  # characters of a name in ``results.json``
 Records = TypeVar("Records")
 # Corpus, split, source language, target language, and the talks where joined runs have others.
 TestSet = tuple[str, str, str, str, str]
@@ -159,7 +160,17 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 def read_rows(path: Path) -> list[Row]:
     """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
-    return read_records(path, list[Row], "results.json")
+    rows = read_records(path, list[Row], "results.json")
+    for number, row in enumerate(rows):
+        names = (row.system, row.data, row.split, row.knob_label, *row.scores, *row.stages)
+        longest = max(map(len, names))
+        # Plots draw every character of these names.
+        if longest > LONGEST_NAME:
+            raise ZooError(
+                f"{path} has a name of {longest} characters in row {number}; names have at most "
+                f"{LONGEST_NAME}."
+            )
+    return rows
 
 
 def read_records(path: Path, kind: type[Records], noun: str) -> Records:
@@ -191,4 +202,5 @@ def read_records(path: Path, kind: type[Records], noun: str) -> Records:
 def first_problem(error: "ValidationError") -> str:
     """Return the first wrong value that pydantic has found: its place and what is wrong."""
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    place = ".".join(map(str, first["loc"]))  # empty for the whole content
+    return ": ".join(filter(None, (place, first["msg"])))

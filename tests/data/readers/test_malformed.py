@@ -426,6 +426,10 @@ FOLDER: Cases = {
         line(SRT, 2, "0:01 -> 0:02"),
         "a.de.srt, line 2 must be 00:00:01,000 -->",
     ),
+    "subtitles without a blank line between them": (
+        line(SRT, 4, None),
+        "a.de.srt, line 5 has the times of another subtitle; write a blank line between",
+    ),
     "subtitle without a text": (line(SRT, 3, None), "a.de.srt, line 2 has times without a text"),
     "reversed subtitle": (
         line(SRT, 2, "00:00:02,000 --> 00:00:01,000"),

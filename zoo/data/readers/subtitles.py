@@ -13,6 +13,8 @@ from zoo.types import Seconds
 
 _TIME = r"(\d{1,6}):([0-5]\d):([0-5]\d)[,.](\d{3})"
 _TIMES = re.compile(rf"{_TIME}\s+-->\s+{_TIME}(?:\s.*)?")
+# A line of times, also of another form: it belongs to the next subtitle.
+_NEXT = re.compile(r"\d\s*-->\s*\d")
 # Marks of style, which no viewer shows as text.
 _STYLE = re.compile(r"</?(?:[biu]|font)(?:\s[^>]*)?>|\{\\an?\d+\}", re.IGNORECASE)
 HEADING = ["start", "end", "text"]
@@ -71,6 +73,12 @@ def _subtitle(block: list[str], path: Path, line: int) -> Timed:
     times = _TIMES.fullmatch(block[0])
     if not times:
         raise ZooError(f"{where} must be 00:00:01,000 --> 00:00:02,500, not {block[0][:60]!r}.")
+    for number, text in enumerate(block[1:], start=line + 1):
+        if _NEXT.search(text):
+            raise ZooError(
+                f"{at(path, number)} has the times of another subtitle; write a blank line between "
+                "two subtitles."
+            )
     text = _STYLE.sub("", " ".join(block[1:])).strip()
     if not text:
         raise ZooError(f"{where} has times without a text.")
