@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.history.streams import FRAME, session
 from zoo.errors import ZooError
 from zoo.espeak.speech import Speaker
-from zoo.history.voice_activity import WINDOW, VoiceActivity, silero
+from zoo.history.voice_activity import RENEWED, WINDOW, Silero, VoiceActivity, silero
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Cut, SpeechChunk
 
@@ -285,3 +285,27 @@ def test_long_speech_without_output_is_returned_once() -> None:
     history.boundary(stream)
     assert history.speech_without_output(stream, has_output=True) == 0
     assert history.speech_without_output(stream, has_output=False) == 0
+
+
+def test_the_state_of_silero_begins_anew_in_pauses_with_the_pause() -> None:
+    class Network:
+        """Returns the first sample of each window; records what follows each reset."""
+
+        def __init__(self) -> None:
+            self.windows: list[list[float]] = [[]]
+
+        def __call__(self, window: Tensor, rate: int) -> Tensor:
+            self.windows[-1].append(float(window[0]))
+            return window[0]
+
+        def reset_states(self) -> None:
+            self.windows.append([])
+
+    network = Network()
+    detector = Silero(network)
+    chances = [0.75, *[0.0] * 10, 0.5, *[0.0625] * (2 * RENEWED - 1), 0.125]
+    returned = [detector(torch.full((WINDOW,), chance)) for chance in chances]
+    assert returned == chances
+    before, after = network.windows  # a pause of 10 windows is too short for a new state
+    assert before == chances[: 12 + RENEWED]
+    assert after == [0.0625] * RENEWED + chances[12 + RENEWED :]

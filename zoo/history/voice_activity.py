@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isinf
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -33,10 +33,42 @@ from zoo.types import (
 
 WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
 VOICED = 0.5  # probability of speech above which Silero VAD calls a window speech
+QUIET = 0.1  # probability of speech below which a window has none for sure
+RENEWED = 16  # windows without speech (0.5 s) after which the state of Silero VAD begins anew
 UNANSWERED: Seconds = 10.0  # of speech since the last output, from which on it is reported
 
 # Maps (512,) samples to a probability of speech; keeps a state over consecutive windows.
 SpeechDetector = Callable[[Tensor], float]
+
+
+class Silero:
+    """Silero VAD, whose state begins anew in pauses.
+
+    After a change of the speaker, the recurrent state of the network may find no speech in a voice
+    that a new state recognises. So after each ``RENEWED`` windows without speech in a row, the
+    state begins anew, with these windows: a new state without any finds speech in noise.
+
+    Args:
+        network: Silero VAD; its state changes.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._quiet: list[Tensor] = []  # newest windows, all without speech
+
+    def __call__(self, window: Tensor) -> float:
+        """Return the probability of speech in (512,) samples."""
+        speech: float = self._network(window, SAMPLE_RATE).item()
+        if speech >= QUIET:
+            self._quiet.clear()
+            return speech
+        self._quiet.append(window)
+        if len(self._quiet) == RENEWED:
+            self._network.reset_states()
+            for quiet in self._quiet:
+                self._network(quiet, SAMPLE_RATE)
+            self._quiet.clear()
+        return speech
 
 
 def silero() -> SpeechDetector:
@@ -46,8 +78,7 @@ def silero() -> SpeechDetector:
     from silero_vad import load_silero_vad
 
     torch.set_num_threads(threads)
-    network = load_silero_vad(onnx=False)
-    return lambda window: network(window, SAMPLE_RATE).item()
+    return Silero(load_silero_vad(onnx=False))
 
 
 @dataclass(slots=True)
