@@ -55,7 +55,7 @@ UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
 FEWER_STAGES = {SERVED: {"decode"}, "recogniser_minitalks": {"features", "encoder"}}
 # of the same classes as smaller choices
-AT_REAL_SIZE = ("infinisst", "infinisst_llama8b", "lst_llama8b", "phi4_published")
+AT_REAL_SIZE = ("infinisst", "infinisst_llama8b", "lst_llama8b", "phi4_direct", "phi4_published")
 
 Triple = tuple[str, str, str]  # backbone, policy, history
 Sources = Callable[[int], list[Source]]

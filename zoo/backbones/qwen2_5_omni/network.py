@@ -7,7 +7,7 @@ from transformers import (
     Qwen2_5OmniThinkerForConditionalGeneration,
 )
 
-from zoo.backbones.common.thinker.network import UNUSED, ThinkerKind
+from zoo.backbones.common.thinker.network import LAYERS, UNUSED, ThinkerKind
 
 KIND = ThinkerKind(
     noun="Qwen2.5-Omni",
@@ -17,6 +17,7 @@ KIND = ThinkerKind(
     text=Qwen2_5OmniTextConfig,
     audio=Qwen2_5OmniAudioEncoderConfig,
     audio_token="audio_token_index",
+    targets=rf"{LAYERS}(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)",
     unused_tokens=(*UNUSED, "image_token_index", "video_token_index"),
     blind={"depth": 0, "fullatt_block_indexes": []},
     encoder=("conv1", "conv2", "layers"),

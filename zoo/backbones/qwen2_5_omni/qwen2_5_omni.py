@@ -67,6 +67,7 @@ class Qwen25Omni(Thinker, ChainOfThought):
     noun = KIND.noun
     chat = CHATML
     kind = KIND
+    adapted = KIND.targets
 
     def new_spectrogram(self) -> TokenSpectrogram:
         """Create the spectrogram with the number of bins of the encoder."""

@@ -23,9 +23,7 @@ from zoo.backbones.common.pretrained.loading import (
     quiet,
 )
 
-TARGETS = (  # regular expression of the layers that a new adapter changes
-    r"model\.(language_model\.)?layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"
-)
+LAYERS = r"model\.(language_model\.)?layers\.\d+\."  # begins the paths of the causal LM's layers
 UNUSED = (  # fields with ids of tokens that never occur in a prompt, in all families
     "audio_start_token_id",
     "audio_end_token_id",
@@ -53,6 +51,7 @@ class ThinkerKind:
         text: Class of the configuration of the causal LM.
         audio: Class of the configuration of the audio encoder.
         audio_token: Field with the id of the token that speech embeddings replace.
+        targets: Regular expression of the layers that a new adapter changes.
         unused_tokens: Fields with ids of tokens that never occur in a prompt.
         blind: Fields of a vision tower without layers.
         encoder: Names of the modules of the audio encoder before the projector.
@@ -66,6 +65,7 @@ class ThinkerKind:
     text: Any
     audio: Any
     audio_token: str
+    targets: str
     unused_tokens: tuple[str, ...]
     blind: Mapping[str, Any]
     encoder: tuple[str, ...]
@@ -106,7 +106,7 @@ def random_network(
     if embedding_std is not None:
         nn.init.normal_(network.get_input_embeddings().weight, std=embedding_std)
     if lora is not None:
-        inject(network, lora, TARGETS)
+        inject(network, lora, kind.targets)
     return for_streaming(network)
 
 
@@ -132,7 +132,7 @@ def pretrained_network(
         for field, value in kind.blind.items():
             setattr(config.vision_config, field, value)
         network = load_network(kind.network, name, dtype, config=config)
-    install(network, read_adapter(Path(name)), lora, TARGETS)
+    install(network, read_adapter(Path(name)), lora, kind.targets)
     return for_streaming(network)
 
 

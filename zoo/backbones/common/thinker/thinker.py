@@ -16,7 +16,6 @@ from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
 from zoo.backbones.common.thinker.network import (
-    TARGETS,
     ThinkerKind,
     audio_part,
     pretrained_network,
@@ -63,7 +62,6 @@ class Thinker(ABC):
     """
 
     kind: ClassVar[ThinkerKind]
-    adapted: ClassVar[str] = TARGETS
 
     name: str | None
     config: Mapping[str, Any]
