@@ -189,10 +189,9 @@ def test_parts_are_all_but_what_is_never_used(backbone: Qwen3Omni) -> None:
     names = {id(parameter): name for name, parameter in backbone.model.named_parameters()}
     assert sum(map(len, parts.values())) == len(set().union(*parts.values()))
     left = [name for number, name in names.items() if number not in set().union(*parts.values())]
-    assert all(name.startswith("model.visual.") for name in left)
-    assert {names[number].rsplit(".", 1)[0] for number in parts["projector"]} == {
-        f"model.audio_tower.{name}" for name in ("ln_post", "proj1", "proj2")
-    }
+    assert all("visual." in name for name in left)
+    projector = {names[number].split(".")[-2] for number in parts["projector"]}
+    assert projector == {"ln_post", "proj1", "proj2"}
 
 
 def test_a_step_trains_the_adapter_alone(tiny: Maker) -> None:
@@ -214,7 +213,7 @@ def test_a_step_trains_the_adapter_alone(tiny: Maker) -> None:
         name for name, old in before.items() if not torch.equal(old, backbone.get_parameter(name))
     }
     assert changed
-    assert all(".lora_" in name and "language_model" in name for name in changed)
+    assert all(".lora_" in name and "audio_tower" not in name for name in changed)
 
 
 def test_another_chunk_of_the_encoder_is_refused(tiny: Maker, backbone: Qwen3Omni) -> None:
