@@ -29,6 +29,7 @@ CHOICES = {  # overrides that read a folder, and the type that its config.json c
     "system=simulu synthesizer=seamless_tts synthesizer.name": "seamless_m4t",
     "system=streamuni backbone=phi4_multimodal backbone.name": "phi4_multimodal",
     "system=streamuni backbone=qwen2_5_omni backbone.name": "qwen2_5_omni",
+    "system=doa backbone=qwen3_omni backbone.name": "qwen3_omni_moe",
     "system=streamuni backbone=cascade_minitalks backbone.name": "phi3",
     "system=streamuni backbone=cascade_minitalks backbone.transcriber.checkpoint": "another",
     "system=infinisst backbone.checkpoint": "another",

@@ -29,7 +29,7 @@ PLACEHOLDER = re.compile(r"<([^<>]+)>")
 # for one of several small trainings.
 REAL = re.compile(
     r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
-    r"backbone=(?:canary|fbk|infinisst\b|lst\b|phi4_multi|qwen2|seamless|speech_to|whisper)"
+    r"backbone=(?:canary|fbk|infinisst\b|lst\b|phi4_multi|qwen[23]|seamless|speech_to|whisper)"
 )
 
 

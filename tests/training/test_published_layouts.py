@@ -93,6 +93,20 @@ LAYOUTS = {
         frozen="embed_tokens.weight",
         evaluation=float32(*STREAMUNI, "backbone.alignment.layer=3"),
     ),
+    "qwen3": Layout(
+        "qwen3_omni",
+        "qwen3_omni",
+        training=float32(
+            "experiment=streamuni_qwen",
+            "backbone=qwen3_omni",
+            "backbone.direct=false",
+            *FINE_TUNING,
+            "backbone.alignment.layer=3",
+        ),
+        trained="self_attn.q_proj",
+        frozen="embed_tokens.weight",
+        evaluation=float32(*STREAMUNI, "backbone.direct=false", "backbone.alignment.layer=3"),
+    ),
     "seamless_m4t": Layout(
         "seamless_m4t_speech",
         "seamless_m4t_speech",

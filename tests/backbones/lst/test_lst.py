@@ -131,7 +131,7 @@ def test_a_forced_prefix_is_the_same_step_by_step(make: Make, noise: Callable[..
             backbone.decoder,
             [dialogue(backbone, audio, text)[0][0]],
             prefixes=[len(text)],
-            speech=[(dialogue(backbone, audio, text)[1].start, 20)],
+            speech=[dialogue(backbone, audio, text)[1].start + torch.arange(20)],
             heads={0: None, 2: [1]},
         )
         for text in (PREFIX, [])

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tests.fixtures.streams import white_noise
 from zoo.backbones.base import FrameEncoder
 from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.backbones.qwen2_5_omni.network import audio_part, text_part
+from zoo.backbones.common.thinker.network import audio_part, text_part
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.errors import ZooError
 from zoo.languages import Language, language

@@ -4,6 +4,7 @@ peft injects the adapter weights into the adapted layers, so the network keeps i
 weights are recognised by name.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,11 +61,11 @@ class LoraConfig:
         """LoRA scaling factor."""
         return self.alpha / self.rank
 
-    def peft(self, targets: str) -> peft.LoraConfig:
+    def peft(self, targets: str | list[str]) -> peft.LoraConfig:
         """Convert to a configuration of peft.
 
         Args:
-            targets: Regular expression for the whole path of each adapted layer.
+            targets: Paths of the adapted layers, or a regular expression for the whole paths.
         """
         return peft.LoraConfig(
             r=self.rank,
@@ -213,10 +214,12 @@ def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
     Raises:
         ZooError: If no layer matches ``targets``.
     """
-    try:
-        peft.inject_adapter_in_model(lora.peft(targets), network, adapter_name=ADAPTER)
-    except ValueError as error:
-        raise ZooError(f"The LoRA adapts {targets}, but the network has no such layer.") from error
+    layers = [name for name, _ in network.named_modules() if re.fullmatch(targets, name)]
+    if not layers:
+        raise ZooError(f"The LoRA adapts {targets}, but the network has no such layer.")
+    # Of a mixture of experts, peft would adapt all layers that share the last part of their path
+    # with a layer that a regular expression matches.
+    peft.inject_adapter_in_model(lora.peft(layers), network, adapter_name=ADAPTER)
 
 
 def parameters(network: nn.Module) -> Iterator[nn.Parameter]:

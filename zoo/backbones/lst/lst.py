@@ -350,7 +350,7 @@ class LST(HeadAlignment, SpeechLLM):
             [self.embed(ids, frames) for ids, frames in zip(prompts, speech, strict=True)],
             prefixes=[len(text.prefix) for text in texts],
             speech=[
-                (ids.index(self.prompt.speech), len(frames))
+                ids.index(self.prompt.speech) + torch.arange(len(frames))
                 for ids, frames in zip(prompts, speech, strict=True)
             ],
             heads=self.heads if aligned else None,

@@ -1,11 +1,12 @@
 """The audio encoder of Qwen2.5-Omni for a batch of recordings of different lengths."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAudioEncoder
+
+from zoo.backbones.common.thinker.encoder import layer_outputs
 
 
 def encode(
@@ -25,16 +26,7 @@ def encode(
         each as a list with one tensor per recording.
     """
     lengths = torch.tensor([len(frames) for frames in features], device=features[0].device)
-    all_frames = torch.cat(list(features)).T  # (bins, frames of all recordings)
-    # Transformers' forward also runs the projection, which may be trained in another data type
-    # than the encoder; the hidden states do not depend on it.
-    is_mixed = tower.proj.weight.dtype != tower.conv1.weight.dtype
-    mixing = torch.autocast(all_frames.device.type, torch.bfloat16) if is_mixed else nullcontext()
-    with mixing:
-        outputs = tower(all_frames, feature_lens=lengths, output_hidden_states=True)
-    hidden = outputs.hidden_states  # hidden[i + 1] is the output of layer i
-    last = _pool_pairs(hidden[-1])  # (tokens of all recordings, width)
-    middle = _pool_pairs(hidden[len(tower.layers) // 2 + 1])
+    last, middle = map(_pool_pairs, layer_outputs(tower, torch.cat(list(features)), lengths))
     tokens = (lengths // 4).tolist()  # of each recording
     return list(last.split(tokens)), list(middle.split(tokens))
 

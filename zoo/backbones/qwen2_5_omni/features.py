@@ -14,6 +14,7 @@ from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 SPAN_SECONDS = 300  # longest audio of the published feature extractor
+SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
 FRAMES_PER_TOKEN = 4
 TOKEN: Samples = FRAMES_PER_TOKEN * HOP  # 40 ms
 RANGE = 8.0  # powers of ten between the largest energy and the smallest energy after clamping
@@ -32,7 +33,7 @@ class TokenSpectrogram(CentredSpectrogram):
         Args:
             bins: Number of mel bins.
         """
-        super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
+        super().__init__(bins, SPAN)
 
     @stage("features")
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
@@ -49,7 +50,7 @@ class TokenSpectrogram(CentredSpectrogram):
         Raises:
             ZooError: If ``wave`` is longer than 300 s.
         """
-        if wave.numel() > self.span:
+        if wave.numel() > SPAN:
             raise ZooError(
                 f"Qwen2.5-Omni encodes at most {SPAN_SECONDS} s at once, but "
                 f"{wave.numel() / SAMPLE_RATE:g} s are kept; choose a policy that truncates or a "

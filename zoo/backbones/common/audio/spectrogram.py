@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -159,17 +160,19 @@ class CentredSpectrogram(Spectrogram):
     """Whisper's log-mel spectrogram, with windows centred on multiples of the hop.
 
     The kept audio is padded with silence to ``span`` samples and mirrored at both ends of the span.
+    A span is what an extractor of Whisper pads to; extractors that do not pad have none.
     """
 
     SILENT: ClassVar[float] = -10.0  # log10 energy of frames that contain only silence
     MIRRORED: ClassVar[int] = EARLY  # windows at each end of the span that contain mirrored audio
 
-    def __init__(self, bins: int, span: Samples) -> None:
+    def __init__(self, bins: int, span: Samples | None) -> None:
         """Create the filter bank and the window.
 
         Args:
             bins: Number of mel bins.
-            span: Number of samples after padding, such as 480 000 (30 s).
+            span: Number of samples after padding, such as 480 000 (30 s). None: the audio is not
+                padded, and is mirrored at its own end.
         """
         self.span = span
         self.filters = _slaney_filters(bins, WINDOW)
@@ -179,25 +182,29 @@ class CentredSpectrogram(Spectrogram):
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the frames whose windows overlap ``wave``, of at most ``span`` samples.
 
-        All later frames of the span have the value ``SILENT`` and are not returned.
+        All later frames of the span have the value ``SILENT`` and are not returned. Without a span,
+        there is one frame per complete hop of ``wave``, and none if its half window is not full.
         """
         cache.move(start, hop=HOP)
+        span = wave.numel() if self.span is None else self.span
+        if span <= HALF:  # too short to be mirrored
+            return cache.frames[:0]
         overlapping = -(-(wave.numel() + HALF) // HOP)  # rounded up
-        num_frames = min(max(overlapping, self.MIRRORED + 1), self.span // HOP)
-        return _centred(self._windowed, cache, wave, num_frames)
+        num_frames = min(max(overlapping, self.MIRRORED + 1), span // HOP)
+        return _centred(partial(self._windowed, span=span), cache, wave, num_frames)
 
-    def _windowed(self, wave: Tensor, first: int, last: int) -> Tensor:
+    def _windowed(self, wave: Tensor, first: int, last: int, *, span: Samples) -> Tensor:
         """Return the frames ``first`` to ``last - 1`` of the span at whose start is ``wave``."""
         begin = first * HOP - HALF
         end = (last - 1) * HOP + HALF
         first_sample = max(begin, 0)
-        last_sample = min(end, self.span)
+        last_sample = min(end, span)
         samples = wave[first_sample:last_sample].double()
         silence = last_sample - first_sample - samples.numel()
         samples = F.pad(samples, (0, silence))
 
         mirrored_start = samples[1 : 1 + max(-begin, 0)].flip(0)
-        mirrored_end = samples[:-1].flip(0)[: max(end - self.span, 0)]
+        mirrored_end = samples[:-1].flip(0)[: max(end - span, 0)]
         samples = torch.cat([mirrored_start, samples, mirrored_end])
         return self._mel(samples.unfold(0, WINDOW, HOP), WINDOW)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
@@ -26,7 +27,7 @@ class AlignedBranches(CausalBranches):
         prompts: Sequence[Tensor],
         *,
         prefixes: Sequence[int],
-        speech: Sequence[tuple[int, int]],
+        speech: Sequence[Tensor],
         heads: Heads | None,
         caches: Sequence[Tensor | None] | None = None,
         steps: StaticSteps | None = None,
@@ -37,8 +38,8 @@ class AlignedBranches(CausalBranches):
             decoder: Causal LM.
             prompts: (n, embedding) embeddings of each stream, kept text included.
             prefixes: Number of kept tokens at the end of each prompt.
-            speech: Position of the first speech embedding and number of speech embeddings of each
-                stream.
+            speech: (frames,) int64 position of the speech embedding of each source frame of each
+                stream, counted from the instruction on. Frames may share an embedding.
             heads: Heads whose attention is recorded, by layer index. None records no attention.
             caches: (layers, 2, heads, n, head size) keys and values of the positions before each
                 prompt, which then include the speech. None means that nothing is cached.
@@ -61,15 +62,13 @@ class AlignedBranches(CausalBranches):
             past - text.num_cached if text.num_cached else self.prefix - len(prompt)
             for text, prompt in zip(texts, prompts, strict=True)
         ]
+        # (frames,) cache positions of the speech of each stream
         self._speech = [
-            slice(start + first, start + first + size)
-            for start, (first, size) in zip(stream_starts, speech, strict=True)
+            start + positions.to(self.visible.device)
+            for start, positions in zip(stream_starts, speech, strict=True)
         ]
-        longest = max(size for _, size in speech)
-        starts = torch.tensor([span.start for span in self._speech], device=self.visible.device)
-        positions = starts[:, None] + torch.arange(longest, device=starts.device)
-        # (streams, longest) cache positions of the speech embeddings, the surplus ones clamped
-        self._speech_positions = positions.clamp(max=self.prefix - 1)
+        # (streams, longest), with position 0 in place of the frames that a stream does not have
+        self._speech_positions = pad_sequence(self._speech, batch_first=True)
 
     def generated(self, row: int) -> Tensor:
         """Return the attention to the speech, (1 + prefix + n, heads, frames).

@@ -50,7 +50,7 @@ from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Task
 
 GREEDY = SearchConfig()
 
@@ -209,6 +209,20 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         The number is 0 if the audio is too short for one embedding.
         """
+
+    def frame_embeddings(self, samples: Samples, embeddings: int) -> Tensor:
+        """Speech embedding that each source frame is aligned by.
+
+        By default, each embedding is one frame.
+
+        Args:
+            samples: Number of samples of the encoded audio.
+            embeddings: Number of its speech embeddings, at least 1.
+
+        Returns:
+            (frames,) int64 indices of embeddings.
+        """
+        return torch.arange(embeddings)
 
     @property
     def independent_frames(self) -> Frames | None:
@@ -429,12 +443,11 @@ class ChainOfThought(HeadAlignment, Backbone):
         """
         device, dtype = self.model.device, self.part_dtype("encoder")
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
-        inputs = [
-            self.prepared(self.spectrogram.compute(state.features, wave, session.audio_start)).to(
-                device, dtype
-            )
+        spectrograms = [
+            self.spectrogram.compute(state.features, wave, session.audio_start)
             for session, state, wave in zip(sessions, states, waves, strict=True)
         ]
+        inputs = [self.prepared(frames).to(device, dtype) for frames in spectrograms]
         nothing = torch.zeros(0, self.decoder.model.config.hidden_size, dtype=dtype, device=device)
         return encode_changed(self, states, inputs, nothing=nothing)
 
@@ -446,10 +459,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             speech: Speech embeddings (T, width) of each stream.
         """
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
-        prompts = [
-            self._embed_opening(session, embeddings)
-            for session, embeddings in zip(sessions, speech, strict=True)
-        ]
+        prompts = [self._embed_opening(*pair) for pair in zip(sessions, speech, strict=True)]
         rate = self.tokens_per_second
         limits = [math.ceil(min(self.max_tokens, rate * state.seconds)) for state in states]
         drafts = [
@@ -514,12 +524,14 @@ class ChainOfThought(HeadAlignment, Backbone):
             sessions: The streams.
             requests: One translation request per stream.
             speech: Speech embeddings (T, width) of each stream.
-            aligned: Whether the hypotheses contain an alignment with the speech embeddings.
+            aligned: Whether the hypotheses contain an alignment with the source frames.
         """
-        texts = [
-            self._text(session, len(embeddings))
+        embeddings_of_frames = [
+            self.frame_embeddings(session.backbone_state.span[1], len(embeddings))
             for session, embeddings in zip(sessions, speech, strict=True)
         ]
+        counts = map(len, embeddings_of_frames)
+        texts = [self._text(*pair) for pair in zip(sessions, counts, strict=True)]
         streams = zip(sessions, requests, speech, texts, strict=True)
         pairs = [self._prompt_and_cache(*stream) for stream in streams]
         prompts, caches = zip(*pairs, strict=True)
@@ -527,7 +539,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             self.decoder,
             prompts,
             prefixes=[len(text.prefix) for text in texts],
-            speech=[(self.prompt.speech, len(embeddings)) for embeddings in speech],
+            speech=[self.prompt.speech + embeddings for embeddings in embeddings_of_frames],
             heads=self.heads if aligned else None,
             caches=caches,
             steps=self.steps,
@@ -594,7 +606,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         return embeddings
 
     def _text(self, session: Session, frames: int) -> PartialText:
-        """The written prefix of a translation of ``frames`` speech embeddings."""
+        """The written prefix of a translation of ``frames`` source frames."""
         return PartialText(
             opening=[],
             prefix=session.prefix_ids.tolist(),

@@ -1,0 +1,1 @@
+"""The thinkers of Qwen's omni models: the parts that generate text."""

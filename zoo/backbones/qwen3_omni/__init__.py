@@ -1,0 +1,1 @@
+"""The thinker of Qwen3-Omni behind the backbone contract."""
