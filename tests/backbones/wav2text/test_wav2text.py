@@ -144,7 +144,9 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
     with torch.inference_mode():
         backbone.transcriber.weight.normal_(std=3)  # so that the path moves
         memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
-        answers = backbone.transcribe(sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories)
+        answers = backbone.transcribe(
+            sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories, frozenset()
+        )
     for session, answer in zip(sessions, answers, strict=True):
         with torch.inference_mode():
             path = backbone.transcriber(session.backbone_state.hidden).argmax(-1).tolist()
