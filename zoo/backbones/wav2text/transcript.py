@@ -98,7 +98,8 @@ def label_frames(logits: Tensor, merged: int) -> Tensor:
     Returns:
         (labels, frames / merged) weights.
     """
-    probability, path = logits.softmax(dim=-1).max(dim=-1)  # (frames,) each
+    path = logits.argmax(dim=-1)  # (frames,)
+    probability = logits.softmax(dim=-1).gather(1, path[:, None])[:, 0]
     labels, run = torch.unique_consecutive(path, return_inverse=True)
     in_run = run == torch.arange(len(labels), device=run.device)[:, None]  # (runs, frames)
     weights = torch.where(in_run, probability, 0)[labels != BLANK]
