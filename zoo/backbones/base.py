@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -169,6 +170,8 @@ class Backbone(nn.Module, ABC):
 
     Attributes:
         exposes: Capabilities besides translation. Available before ``load``.
+        unexposed: For capabilities that other options of the backbone expose: the end of the
+            sentence "the backbone does not expose it ...", which names these options.
         frame_samples: Source samples per encoder frame. Alignments and cuts count in frames.
             Available before ``load``.
         longest_input: Longest audio that the encoder accepts at once. None: any length. Available
@@ -190,6 +193,7 @@ class Backbone(nn.Module, ABC):
     """
 
     exposes: ClassVar[frozenset[Capability]]
+    unexposed: Mapping[Capability, str] = MappingProxyType({})
     knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 8, 12)}
     weights_key: ClassVar[str] = "name"
     hub_task: ClassVar[str] = "automatic-speech-recognition"
@@ -333,6 +337,10 @@ class Backbone(nn.Module, ABC):
     @abstractmethod
     def text(self, token_ids: list[int]) -> str:
         """Detokenise target ids: special tokens are skipped, spaces are kept unchanged."""
+
+    def transcript_text(self, token_ids: list[int]) -> str:
+        """Detokenise ids of a transcript, which are target ids by default."""
+        return self.text(token_ids)
 
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
         """Return groups of parameters that can be trained separately, by group name.

@@ -45,10 +45,12 @@ def bind(
             continue
         missing = part.needs - backbone.exposes
         if missing:
+            hints = [backbone.unexposed[one] for one in sorted(missing & {*backbone.unexposed})]
+            unexposed = " ".join([type(backbone).__name__, "does not expose", *hints])
             raise ZooError(
                 f"{kind.__name__} {type(part).__name__} needs {', '.join(sorted(missing))}, which "
-                f"backbone {type(backbone).__name__} does not expose; {kind.__name__.lower()} "
-                f"choices that fit it: {_fitting_choices(kind, backbone.exposes)}."
+                f"backbone {unexposed}; {kind.__name__.lower()} choices that fit it: "
+                f"{_fitting_choices(kind, backbone.exposes)}."
             )
         needs |= part.needs
     if policy.revises:

@@ -1,6 +1,7 @@
 """A transcriber of loudness, and tiny randomly initialised text LLMs in double precision."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -73,6 +74,28 @@ class LoudnessTranscriber(Backbone):
 
     def text(self, token_ids: list[int]) -> str:
         return " ".join(WORDS[level - 1] for level in token_ids)
+
+
+class TimingTranscriber(LoudnessTranscriber):
+    """Aligns each word with its 100 ms."""
+
+    exposes = LoudnessTranscriber.exposes | {Capability.ALIGNMENT}
+
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        answers = super().decode(sessions, requests, needs)
+        if Capability.ALIGNMENT not in needs:
+            return answers
+        waves = [
+            session.visible_audio(request.audio_end)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
+        means = [wave.unflatten(0, (-1, self.frame_samples)).abs().mean(dim=1) for wave in waves]
+        return [
+            replace(answer, alignment=torch.eye(len(mean))[mean >= 0.1])
+            for answer, mean in zip(answers, means, strict=True)
+        ]
 
 
 @pytest.fixture(scope="session")

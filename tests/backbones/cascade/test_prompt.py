@@ -43,6 +43,21 @@ def test_what_was_written_may_stand_elsewhere(tokenizer: PreTrainedTokenizerBase
     assert asked(tokenizer, "answer").endswith("German translation: <|end|><|assistant|>")
 
 
+@pytest.mark.parametrize("prefix_place", ["prompt", "answer", "both"])
+def test_tokens_of_the_transcript_are_located(
+    prefix_place: PrefixPlace, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place=prefix_place)
+    given = {"source": EN, "target": DE, "transcript": " Julia spent the ", "translation": "Die "}
+    ids, characters = prompt.located(**given)  # type: ignore[arg-type]
+    assert ids == prompt.opening(**given)  # type: ignore[arg-type]
+    inside = [character for character in characters if character is not None]
+    first = characters.index(inside[0])
+    assert characters[first : first + len(inside)] == inside == sorted(inside)
+    assert inside[-1] == len("Julia spent the") - 1
+    assert str(tokenizer.decode(ids[first : first + len(inside)])).strip() == "Julia spent the"
+
+
 def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
     prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
     ids = prompt.opening(source=DE, target=ES, transcript="Ja", translation="")

@@ -5,16 +5,17 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
+from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make, TimingTranscriber
 from tests.test_matrix import choices
 from zoo.backbones.cascade.cascade import NEEDED, Cascade
-from zoo.backbones.cascade.prompt import Template
+from zoo.backbones.cascade.prompt import PrefixPlace, Template
 from zoo.backbones.common.families import families_exposing
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.binding import bind
+from zoo.types import Capability
 
 
 def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
@@ -48,10 +49,33 @@ def test_languages_of_the_transcriber_are_checked() -> None:
         build(compose("evaluate", [*canary, "source_language=ja"]).system)
 
 
-def test_no_alignment_is_returned() -> None:
-    backbone = Cascade(transcriber=LoudnessTranscriber(), name="somewhere")
-    with pytest.raises(ZooError, match="needs alignment, which backbone Cascade does not expose"):
+@pytest.mark.parametrize(
+    ("transcriber", "prefix_place", "reason"),
+    [
+        (LoudnessTranscriber, "answer", "with the transcriber LoudnessTranscriber, which does not"),
+        (
+            TimingTranscriber,
+            "prompt",
+            r"with backbone\.prefix_place=prompt, but with answer and both",
+        ),
+    ],
+)
+def test_why_there_is_no_alignment(
+    transcriber: type[LoudnessTranscriber], prefix_place: PrefixPlace, reason: str
+) -> None:
+    backbone = Cascade(transcriber=transcriber(), name="somewhere", prefix_place=prefix_place)
+    with pytest.raises(ZooError, match=f"which backbone Cascade does not expose {reason}"):
         bind(backbone, AlignAtt(frames=1), KeepAll())
+    assert Capability.ALIGNMENT in Cascade.exposes
+
+
+@pytest.mark.parametrize("prefix_place", ["answer", "both"])
+def test_a_cascade_with_a_transcriber_that_aligns_fits_alignatt(prefix_place: PrefixPlace) -> None:
+    backbone = Cascade(transcriber=TimingTranscriber(), name="here", prefix_place=prefix_place)
+    assert bind(backbone, AlignAtt(frames=1), KeepAll()) == {
+        Capability.ALIGNMENT,
+        Capability.PREFIX,
+    }
 
 
 @pytest.mark.parametrize(

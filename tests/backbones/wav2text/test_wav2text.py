@@ -12,14 +12,14 @@ from torch import Tensor
 from tests.fixtures.streams import new_session, white_noise
 from zoo.audio import files as audio
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.backbones.wav2text.transcript import SourceWords, best_path
+from zoo.backbones.wav2text.transcript import SourceWords, best_path, label_frames
 from zoo.backbones.wav2text.wav2text import Wav2Text
 from zoo.data.excerpts import Excerpt
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.talks import Talk
-from zoo.types import Request, Task
+from zoo.types import Capability, Request, Task
 
 Make = Callable[..., Wav2Text]
 GERMAN = language("de")
@@ -144,8 +144,16 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
     with torch.inference_mode():
         backbone.transcriber.weight.normal_(std=3)  # so that the path moves
         memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
-        answers = backbone.transcribe(sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories)
-    for session, answer in zip(sessions, answers, strict=True):
+        answers = backbone.transcribe(
+            sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories, frozenset()
+        )
+        aligned = backbone.decode(
+            sessions, [Request(task=Task.TRANSCRIPTION)] * 2, frozenset({Capability.ALIGNMENT})
+        )
+    for session, memory, answer, other in zip(sessions, memories, answers, aligned, strict=True):
+        assert answer.alignment is None
+        assert other.token_ids.tolist() == answer.token_ids.tolist()
+        assert other.require_alignment().shape == (answer.num_new_tokens, len(memory))
         with torch.inference_mode():
             path = backbone.transcriber(session.backbone_state.hidden).argmax(-1).tolist()
         kept = [
@@ -164,6 +172,14 @@ def test_best_path_by_hand() -> None:
     path = torch.tensor([0, 2, 2, 0, 2, 1, 1, 0])
     assert best_path(torch.eye(3)[path]) == [2, 2, 1]
     assert best_path(torch.eye(3)[torch.tensor([0, 0])]) == []
+
+
+def test_frames_of_labels_by_hand() -> None:
+    path = torch.tensor([0, 2, 2, 0, 2, 1, 1, 0])
+    certain = 100 * torch.eye(3)[path]  # a probability of 1
+    expected = [[1.0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
+    assert label_frames(certain, merged=2).tolist() == expected
+    assert label_frames(torch.eye(3)[torch.tensor([0, 0])], merged=2).shape == (0, 1)
 
 
 def test_source_words_are_spelled_alike(tmp_path: Path) -> None:

@@ -12,9 +12,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
-from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, Template
+from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
+from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, timed
+from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
-from zoo.backbones.common.continuation import Answer, SearchContext
+from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.causal.branches import CausalBranches
+from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
+from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
@@ -44,24 +50,28 @@ class CascadeState:
 
     Attributes:
         transcribing: Session of the transcriber for the same audio.
-        texts: Text of each transcript that was returned for the kept audio, by its token ids.
+        transcripts: Each transcript that was returned for the kept audio, by its token ids.
         span: Stream position of the first sample, and number of samples, of the audio that
             ``transcript`` covers. None before the first transcript.
         transcript: The transcript that was generated last. None before the first transcript.
     """
 
     transcribing: Session
-    texts: dict[tuple[int, ...], str] = field(default_factory=dict)
+    transcripts: dict[tuple[int, ...], TimedTranscript] = field(default_factory=dict)
     span: tuple[Samples, Samples] | None = None
     transcript: Hypothesis | None = None
 
 
-class Cascade(Backbone):
+class Cascade(HeadAlignment, Backbone):
     """A backbone that combines a transcriber and a translator.
 
     The transcriber is any backbone that exposes ``TRANSCRIPT`` and ``AUDIO_TRIMMING``. The
     translator is a text LLM that receives the transcript and the translation written so far. Only
     the translator is trained.
+
+    If the transcriber also exposes ``ALIGNMENT``, so does the cascade, except with ``prefix_place``
+    ``prompt``: the translator's self-attention aligns target tokens with tokens of the transcript,
+    and the transcriber aligns these with frames (see ``timed``).
 
     Attributes:
         transcriber: The backbone that transcribes the audio.
@@ -74,7 +84,7 @@ class Cascade(Backbone):
     """
 
     trains_on = ExcerptConfig
-    exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX}
+    exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX, Capability.ALIGNMENT}
     hub_task = "translation"  # an export has the translator
 
     transcriber: Backbone
@@ -96,6 +106,7 @@ class Cascade(Backbone):
         prefix_place: PrefixPlace = "prompt",
         transcriber_target: Literal["source", "target"] = "source",
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        alignment: AlignmentConfig = AlignmentConfig(layer="all"),  # noqa: B008 (frozen)
         max_tokens: int = 200,
         dtype: str = "float32",
         plain: float = 0.0,
@@ -110,11 +121,14 @@ class Cascade(Backbone):
             tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
             template: Strings of the translator's prompt.
             prefix_place: Place of the translation written so far: ``prompt`` (in the instruction),
-                ``answer`` (at the beginning of the answer) or ``both``.
+                ``answer`` (at the beginning of the answer) or ``both``. With ``prompt``, written
+                tokens have no attention of their own, so that nothing is aligned.
             transcriber_target: Target language of the transcriber's session. ``source`` selects the
                 source language; Whisper then transcribes. ``target`` selects the target language,
                 for a transcriber whose instruction contains the target language.
             search: Search settings of translations.
+            alignment: Self-attention layers and heads of the translator that align target tokens
+                with the tokens of the transcript.
             max_tokens: Maximum number of generated tokens per translation, including the end token.
             dtype: Name of the floating-point type of the translator's weights and activations.
             plain: Share, from 0 to 1, of training transcripts without case and punctuation.
@@ -150,9 +164,19 @@ class Cascade(Backbone):
         self.prefix_place = prefix_place
         self.transcriber_target = transcriber_target
         self.search = search
+        self.alignment = alignment
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
         self.plain = plain
+        if reason := _unaligned(transcriber, prefix_place):
+            self.exposes = type(self).exposes - {Capability.ALIGNMENT}  # type: ignore[misc]
+            self.unexposed = {Capability.ALIGNMENT: reason}
+
+    @property
+    def attention_shape(self) -> tuple[int, int]:
+        """Number of layers of the translator, and of attention heads per layer."""
+        config = self.translator.config
+        return config.num_hidden_layers, config.num_attention_heads
 
     def check_languages(self, source: Language, target: Language) -> None:
         """Raise ZooError unless the transcriber supports its languages."""
@@ -178,7 +202,8 @@ class Cascade(Backbone):
         The translator's configuration and tokenizer are checked before any weights are read.
 
         Raises:
-            ZooError: If weights, configuration or tokenizer cannot be loaded.
+            ZooError: If weights, configuration or tokenizer cannot be loaded, or if ``alignment``
+                names a layer or head that the translator does not have.
         """
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
@@ -193,6 +218,7 @@ class Cascade(Backbone):
         self.ends = end_ids(self.translator, self.prompt.end)
         special_ids = set(self.tokenizer.added_tokens_decoder) - set(self.ends)
         self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
+        self.align_with(self.alignment)
         self.eval()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
@@ -235,6 +261,10 @@ class Cascade(Backbone):
         """Detokenise ``token_ids`` without special tokens."""
         return detokenise(self.tokenizer, token_ids)
 
+    def transcript_text(self, token_ids: list[int]) -> str:
+        """Detokenise ids of a transcript by the transcriber."""
+        return self.transcriber.transcript_text(token_ids)
+
     def open(self, session: Session) -> CascadeState:
         """Create the empty state of a stream, with a session for the transcriber.
 
@@ -265,7 +295,7 @@ class Cascade(Backbone):
         Args:
             sessions: The streams of the batch.
             requests: One request per stream.
-            needs: Optional fields of the hypotheses. Unused.
+            needs: Optional fields of the hypotheses; only ``ALIGNMENT`` changes the computation.
 
         Returns:
             One hypothesis per request: a transcript or a translation.
@@ -274,34 +304,39 @@ class Cascade(Backbone):
             ValueError: If ``transcript_ids`` of a request differ from every transcript that was
                 returned since audio was last forgotten.
         """
+        aligned = Capability.ALIGNMENT in needs
         needs_transcript = [
             index
             for index, request in enumerate(requests)
             if request.task is Task.TRANSCRIPTION or request.transcript_ids is None
         ]
-        hypotheses = self._transcribe(sessions, requests, needs_transcript)
+        hypotheses = self._transcribe(sessions, requests, needs_transcript, aligned=aligned)
 
         translated = [
             index for index, request in enumerate(requests) if request.task is Task.TRANSLATION
         ]
-        source_texts = [
-            _transcript_text(hypotheses[index])
-            if index in hypotheses
-            else _requested_text(sessions[index], requests[index])
+        transcripts = [
+            _known_transcript(
+                sessions[index],
+                hypotheses[index].token_ids
+                if index in hypotheses
+                else requests[index].transcript_ids,
+            )
             for index in translated
         ]
-        partial_texts = [
-            self._partial_text(sessions[index], source_text)
-            for index, source_text in zip(translated, source_texts, strict=True)
-        ]
-        max_words = [requests[index].max_words for index in translated]
-        translations = self._translate(partial_texts, source_texts, max_words)
+        inputs = pick(sessions, translated), pick(requests, translated), transcripts
+        translations = self._translate(*inputs, aligned=aligned)
         for index, translation in zip(translated, translations, strict=True):
             hypotheses[index] = translation
         return [hypotheses[index] for index in range(len(requests))]
 
     def _transcribe(
-        self, sessions: Sequence[Session], requests: Sequence[Request], indices: Sequence[int]
+        self,
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        indices: Sequence[int],
+        *,
+        aligned: bool,
     ) -> dict[int, Hypothesis]:
         """Transcribe the visible audio of some requests.
 
@@ -312,6 +347,7 @@ class Cascade(Backbone):
             sessions: The streams of the batch.
             requests: One request per stream.
             indices: Positions of the requests that need a transcript.
+            aligned: Whether the transcripts need an alignment.
 
         Returns:
             The transcript of each of these requests, by position.
@@ -329,53 +365,130 @@ class Cascade(Backbone):
                     Request(task=Task.TRANSCRIPTION, audio_end=requests[index].audio_end)
                     for index in new
                 ],
-                frozenset(),
+                frozenset({Capability.ALIGNMENT} if aligned else ()),
             )
             for index, transcript in zip(new, transcripts, strict=True):
                 state: CascadeState = sessions[index].backbone_state
                 state.span = spans[index]
                 state.transcript = transcript
-                state.texts[_key(transcript.token_ids)] = _transcript_text(transcript)
+                key = _key(transcript.token_ids)
+                state.transcripts[key] = timed(transcript, self.transcriber.transcript_text)
         return {index: sessions[index].backbone_state.transcript for index in indices}
 
     def _translate(
         self,
-        partial_texts: Sequence[PartialText],
-        source_texts: Sequence[str],
-        max_words: Sequence[int | None],
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        transcripts: Sequence[TimedTranscript],
+        *,
+        aligned: bool,
     ) -> list[Hypothesis]:
         """Generate translations; a stream with an empty transcript receives no new token.
 
         Args:
-            partial_texts: Prompt and written prefix of each stream.
-            source_texts: Transcript of each stream.
-            max_words: Maximum number of new words of each translation. None sets no limit.
+            sessions: The streams.
+            requests: One translation request per stream.
+            transcripts: Transcript of each stream.
+            aligned: Whether the hypotheses contain an alignment with source frames.
         """
-        hypotheses = [partial_text.unchanged(aligned=False) for partial_text in partial_texts]
-        nonempty = [index for index, source_text in enumerate(source_texts) if source_text]
+        texts = [
+            self._partial_text(session, transcript)
+            for session, transcript in zip(sessions, transcripts, strict=True)
+        ]
+        hypotheses = [text.unchanged(aligned=aligned) for text in texts]
+        nonempty = [index for index, transcript in enumerate(transcripts) if transcript.text]
         if not nonempty:
             return hypotheses
+        live, asked = pick(texts, nonempty), pick(requests, nonempty)
+        if aligned:
+            streams = pick(sessions, nonempty), pick(transcripts, nonempty)
+            put(hypotheses, nonempty, self._translate_aligned(live, asked, *streams))
+            return hypotheses
 
-        prompts = []
-        for index in nonempty:
-            partial_text = partial_texts[index]
-            forced_ids = partial_text.prefix if self.prompt.forces else []
-            prompts.append(partial_text.opening + forced_ids)
-        answers = search(
-            translator.prefill(self.translator, prompts),
+        prompts = [text.opening + (text.prefix if self.prompt.forces else []) for text in live]
+        branches = translator.prefill(self.translator, prompts)
+        answers = self._search(branches, live, asked, prompts)
+        put(hypotheses, nonempty, map(self._hypothesis, live, answers))
+        return hypotheses
+
+    def _translate_aligned(
+        self,
+        texts: Sequence[PartialText],
+        requests: Sequence[Request],
+        sessions: Sequence[Session],
+        transcripts: Sequence[TimedTranscript],
+    ) -> list[Hypothesis]:
+        """Generate translations with alignments.
+
+        Args:
+            texts: Prompt and written prefix of each stream, which the prompt does not end with.
+            requests: One translation request per stream.
+            sessions: The streams.
+            transcripts: Transcript of each stream, at least one character.
+        """
+        sources = [
+            self._source_tokens(session, transcript)
+            for session, transcript in zip(sessions, transcripts, strict=True)
+        ]
+        # Of the columns of the attention, which are the tokens of the transcript.
+        texts = [
+            replace(text, frames=len(source.frames))
+            for text, source in zip(texts, sources, strict=True)
+        ]
+        requests = [
+            replace(request, stop_at=source.stop_rule(request.stop_at))
+            for request, source in zip(requests, sources, strict=True)
+        ]
+        prompts = [text.opening + text.prefix for text in texts]
+        branches = AlignedBranches(
+            self.translator,
+            translator.embed(self.translator, prompts),
+            prefixes=[len(text.prefix) for text in texts],
+            speech=[source.first + torch.arange(len(source.frames)) for source in sources],
+            heads=self.heads,
+        )
+        marks = early_stop(branches, self.alignment, requests, texts, beams=self.search.beams)
+        answers = self._search(branches, texts, requests, prompts, marks)
+        hypotheses = branches.hypotheses(
+            texts, answers, limit=self.max_tokens, alignment=self.alignment
+        )
+        return [
+            replace(hypothesis, alignment=source.at_frames(hypothesis.require_alignment()))
+            for hypothesis, source in zip(hypotheses, sources, strict=True)
+        ]
+
+    def _search(
+        self,
+        branches: CausalBranches,
+        texts: Sequence[PartialText],
+        requests: Sequence[Request],
+        prompts: Sequence[list[int]],
+        marks: StopMarks | None = None,
+    ) -> list[Answer]:
+        """Generate one answer per prompt.
+
+        Args:
+            branches: The translator after the prompts.
+            texts: Written prefix of each stream.
+            requests: One translation request per stream.
+            prompts: Token ids of the prompts.
+            marks: Early stop of the search. None: answers are complete.
+        """
+        return search(
+            branches,
             self.search,
             contexts=[
-                SearchContext(partial_texts[index].prefix, prompt)
-                for index, prompt in zip(nonempty, prompts, strict=True)
+                SearchContext(text.prefix, prompt)
+                for text, prompt in zip(texts, prompts, strict=True)
             ],
-            limits=[self.max_tokens] * len(nonempty),
+            limits=[self.max_tokens] * len(texts),
             ends=self.ends,
             never=self.never,
-            stops=[partial_texts[index].stop(max_words[index]) for index in nonempty],
+            stops=[
+                text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
+            ],
+            stop_marks=marks,
         )
-        for index, answer in zip(nonempty, answers, strict=True):
-            hypotheses[index] = self._hypothesis(partial_texts[index], answer)
-        return hypotheses
 
     def _hypothesis(self, partial_text: PartialText, answer: Answer) -> Hypothesis:
         """Convert a generated answer to a hypothesis that continues the written prefix."""
@@ -410,21 +523,28 @@ class Cascade(Backbone):
             return tokens
         return [*self.prompt.ids(f" {word}"), *tokens[word_length:]]
 
-    def _partial_text(self, session: Session, source: str) -> PartialText:
-        """The prompt and the written prefix of a stream whose transcript is ``source``."""
-        prefix = session.prefix_ids.tolist()
-        opening = self.prompt.opening(
-            source=session.source_language,
-            target=session.target_language,
-            transcript=source,
-            translation=self.text(prefix),
-        )
+    def _partial_text(self, session: Session, transcript: TimedTranscript) -> PartialText:
+        """The prompt and the written prefix of a stream with a transcript."""
         return PartialText(
-            opening=opening,
-            prefix=prefix,
+            opening=self.prompt.opening(**self._fields(session, transcript)),
+            prefix=session.prefix_ids.tolist(),
             vocabulary=self.vocabularies.of(session.target_language),
-            frames=0,
+            frames=transcript.num_frames,
         )
+
+    def _fields(self, session: Session, transcript: TimedTranscript) -> PromptFields:
+        """What the prompt of a stream contains."""
+        return {
+            "source": session.source_language,
+            "target": session.target_language,
+            "transcript": transcript.text,
+            "translation": self.text(session.prefix_ids.tolist()),
+        }
+
+    def _source_tokens(self, session: Session, transcript: TimedTranscript) -> SourceTokens:
+        """The tokens of a transcript in the prompt of a stream, with their frames."""
+        _, characters = self.prompt.located(**self._fields(session, transcript))
+        return transcript.tokens(characters)
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcripts of forgotten audio."""
@@ -433,7 +553,7 @@ class Cascade(Backbone):
             self.transcriber.forget(_transcriber_session(session), Cut(frames=cut.frames))
             state.span = None
             state.transcript = None
-            state.texts.clear()
+            state.transcripts.clear()
 
     def collator(self) -> CascadeCollator:
         """The function that builds training batches from excerpts of talks."""
@@ -460,6 +580,15 @@ def _check_transcriber(transcriber: Backbone) -> None:
         )
 
 
+def _unaligned(transcriber: Backbone, prefix_place: PrefixPlace) -> str | None:
+    """Return why a cascade gives no alignment, as ``Backbone.unexposed``; None if it gives one."""
+    if Capability.ALIGNMENT not in transcriber.exposes:
+        return f"with the transcriber {type(transcriber).__name__}, which does not expose it either"
+    if prefix_place == "prompt":
+        return "with backbone.prefix_place=prompt, but with answer and both"
+    return None
+
+
 def _transcriber_session(session: Session) -> Session:
     """Update the transcriber's session to the audio of ``session``; it contains no written text."""
     transcribing: Session = session.backbone_state.transcribing
@@ -476,19 +605,17 @@ def _key(token_ids: Tensor) -> tuple[int, ...]:
     return tuple(token_ids.tolist())
 
 
-def _transcript_text(transcript: Hypothesis) -> str:
-    """Text of a transcript without surrounding spaces."""
-    return (transcript.transcript or "").strip()
-
-
-def _requested_text(session: Session, request: Request) -> str:
-    """Text of the transcript whose token ids are ``transcript_ids`` of the request."""
-    assert request.transcript_ids is not None
-    texts: dict[tuple[int, ...], str] = {(): "", **session.backbone_state.texts}
-    key = _key(request.transcript_ids)
-    if key not in texts:
+def _known_transcript(session: Session, token_ids: Tensor | None) -> TimedTranscript:
+    """The transcript with these token ids (n,), which was returned for the kept audio."""
+    assert token_ids is not None
+    known: dict[tuple[int, ...], TimedTranscript] = {
+        (): TimedTranscript(""),
+        **session.backbone_state.transcripts,
+    }
+    key = _key(token_ids)
+    if key not in known:
         raise ValueError(
             "The request gives a transcript that the transcriber has not answered for the kept "
             "audio."
         )
-    return texts[key]
+    return known[key]

@@ -5,7 +5,7 @@ assistant's turn.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from transformers import PreTrainedTokenizerBase
 
@@ -15,6 +15,15 @@ from zoo.languages import Language
 
 FIELDS = ("source", "target", "transcript", "translation")
 PrefixPlace = Literal["prompt", "answer", "both"]
+
+
+class PromptFields(TypedDict):
+    """What a prompt contains: the languages, the transcript and the translation so far."""
+
+    source: Language
+    target: Language
+    transcript: str
+    translation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +120,34 @@ class CascadePrompt(ChatPrompt):
             transcript: Text of the transcript.
             translation: Text of the translation written so far.
         """
-        text, _ = self._format(source, target, transcript, translation)
+        text, _, _ = self._format(source, target, transcript, translation)
         return self.ids(text)
+
+    def located(
+        self, *, source: Language, target: Language, transcript: str, translation: str
+    ) -> tuple[list[int], list[int | None]]:
+        """Token ids before the answer, with the characters of the transcript.
+
+        If the instruction has the transcript more than once, the first place counts.
+
+        Args:
+            source: Source language.
+            target: Target language.
+            transcript: Text of the transcript.
+            translation: Text of the translation written so far.
+
+        Returns:
+            Token ids (T,), and for each token the index of its last character in the transcript
+            without surrounding spaces. None for tokens without a character of the transcript.
+        """
+        text, begin, _ = self._format(source, target, transcript, translation)
+        end = begin + len(transcript.strip())
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        characters = [
+            min(token_end, end) - 1 - begin if token_begin < end and token_end > begin else None
+            for token_begin, token_end in encoded["offset_mapping"]
+        ]
+        return encoded["input_ids"], characters
 
     def quoted(
         self, *, source: Language, target: Language, transcript: str, translation: str
@@ -129,7 +164,7 @@ class CascadePrompt(ChatPrompt):
             Token ids (T,), and a mask (T,) that is True at ids of the translation. All values are
             False if the instruction does not contain the translation.
         """
-        text, begin = self._format(source, target, transcript, translation)
+        text, _, begin = self._format(source, target, transcript, translation)
         end = begin
         if self.prefix_place != "answer":
             end = begin + len(translation.strip())
@@ -139,8 +174,8 @@ class CascadePrompt(ChatPrompt):
 
     def _format(
         self, source: Language, target: Language, transcript: str, translation: str
-    ) -> tuple[str, int]:
-        """The text before the answer, and the character position of the translation in it."""
+    ) -> tuple[str, int, int]:
+        """The text before the answer, and where the transcript and the translation begin in it."""
         fields = {
             "source": source.name,
             "target": target.name,
@@ -150,5 +185,9 @@ class CascadePrompt(ChatPrompt):
         template = self.template
         instruction = template.instruction.format(**fields)
         text = f"{template.user}{instruction}{template.end}{template.assistant}"
-        before_translation = template.instruction.partition("{translation}")[0].format(**fields)
-        return text, len(template.user) + len(before_translation)
+        before = [
+            template.instruction.partition(field)[0].format(**fields)
+            for field in ("{transcript}", "{translation}")
+        ]
+        transcript_begin, translation_begin = (len(template.user) + len(part) for part in before)
+        return text, transcript_begin, translation_begin

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     PreTrainedModel,
@@ -85,9 +86,11 @@ def build(
 
 def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
     """Process a batch of prompts, given as token ids, and return the branches after the prompts."""
-    embedding_layer = model.get_input_embeddings()
     cache = empty_cache(model)
-    embeddings = [
-        embedding_layer(torch.tensor(list(prompt), device=model.device)) for prompt in prompts
-    ]  # (n, width) of each prompt
-    return CausalBranches(model, [Prefilled(cache) for _ in prompts], embeddings)
+    return CausalBranches(model, [Prefilled(cache) for _ in prompts], embed(model, prompts))
+
+
+def embed(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> list[Tensor]:
+    """Embed prompts of n token ids each as (n, width)."""
+    layer = model.get_input_embeddings()
+    return [layer(torch.tensor(list(prompt), device=model.device)) for prompt in prompts]

@@ -83,3 +83,24 @@ def best_path(logits: Tensor) -> list[int]:
     """
     path = torch.unique_consecutive(logits.argmax(dim=-1))
     return [label for label in path.tolist() if label != BLANK]
+
+
+def label_frames(logits: Tensor, merged: int) -> Tensor:
+    """Align the labels of ``best_path`` with frames.
+
+    The weight of a label at a frame is its probability where the best path has it, and 0 elsewhere.
+
+    Args:
+        logits: (frames, 1 + words) logits of the CTC head.
+        merged: Number of frames whose weights are summed to one; the number of frames is a multiple
+            of it.
+
+    Returns:
+        (labels, frames / merged) weights.
+    """
+    path = logits.argmax(dim=-1)  # (frames,)
+    probability = logits.softmax(dim=-1).gather(1, path[:, None])[:, 0]
+    labels, run = torch.unique_consecutive(path, return_inverse=True)
+    in_run = run == torch.arange(len(labels), device=run.device)[:, None]  # (runs, frames)
+    weights = torch.where(in_run, probability, 0)[labels != BLANK]
+    return weights.reshape(len(weights), len(path) // merged, merged).sum(dim=2)

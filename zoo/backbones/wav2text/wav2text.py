@@ -38,7 +38,7 @@ from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import OfflineBatch, Wav2TextCollator
-from zoo.backbones.wav2text.transcript import SourceWords, best_path
+from zoo.backbones.wav2text.transcript import SourceWords, best_path, label_frames
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.streaming.session import Session
@@ -248,7 +248,11 @@ class Wav2Text(EncoderDecoder):
         return [memory[row, :length] for row, length in enumerate(lengths)]
 
     def transcribe(
-        self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
+        self,
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        memories: Sequence[Tensor],
+        needs: frozenset[Capability],
     ) -> list[Hypothesis]:
         """Transcribe the source audio by greedy decoding of the CTC head.
 
@@ -258,6 +262,7 @@ class Wav2Text(EncoderDecoder):
             sessions: Streams that ``encode_audio`` has encoded.
             requests: One request per session; not used.
             memories: Memory frames of each session; not used.
+            needs: Optional fields of the hypotheses. An alignment has the frames of the CTC labels.
 
         Returns:
             One hypothesis per session, whose token ids are CTC labels.
@@ -266,14 +271,22 @@ class Wav2Text(EncoderDecoder):
         for session in sessions:
             logits = self.transcriber(session.backbone_state.hidden)  # (frames, 1 + words)
             labels = best_path(logits)
+            alignment = None
+            if Capability.ALIGNMENT in needs:
+                alignment = label_frames(logits, MERGED).cpu()
             hypothesis = Hypothesis(
                 token_ids=torch.tensor(labels, dtype=torch.long),
                 word_starts=torch.ones(len(labels), dtype=torch.bool),
                 finished=True,
+                alignment=alignment,
                 transcript=self.source_words.text(labels),
             )
             hypotheses.append(hypothesis)
         return hypotheses
+
+    def transcript_text(self, token_ids: list[int]) -> str:
+        """Return the words of the CTC labels of a transcript."""
+        return self.source_words.text(token_ids)
 
     def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
         """Encode a padded training batch; a frozen encoder gets no gradients.

@@ -116,7 +116,7 @@ def test_words_are_those_of_a_plain_loop(
             answer_ids = [*transcript, *separator, *prefix]
             translation = greedy(backbone, audio, answer_ids, separator=[])
             transcription = backbone.decode(
-                [session], [Request(Task.TRANSCRIPTION, frames)], ALIGNED
+                [session], [Request(Task.TRANSCRIPTION, frames)], frozenset()
             )[0]
             assert transcription.token_ids.tolist() == transcript
             assert (
@@ -430,3 +430,26 @@ def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
             yield script
     finally:
         model.lm_head = head
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("draft", [True, False])
+def test_transcripts_are_aligned_on_request(draft: bool, make: Make, live: Live) -> None:
+    backbone = make(draft=draft, end_scale=1.0)
+    lengths = (0.8, 0.0, 1.9)
+    sessions = [live(backbone, seconds=seconds, seed=3) for seconds in lengths]
+    requests = [TRANSCRIPT] * len(lengths)
+    plain = backbone.decode(sessions, requests, frozenset())
+    aligned = backbone.decode(sessions, requests, ALIGNED)
+    for session, one, other in zip(sessions, plain, aligned, strict=True):
+        ids = one.token_ids.tolist()
+        assert one.alignment is None
+        assert other.token_ids.tolist() == ids
+        if not ids:
+            assert other.require_alignment().shape == (0, 1)
+            continue
+        _, attention = transformers_own(backbone, session.audio, ids)
+        expected = attention[1, : len(ids)].mean(dim=1)  # rows that predict the tokens
+        rows = other.require_alignment()
+        torch.testing.assert_close(rows, expected.to(rows), rtol=0, atol=2e-6)
+    assert [len(answer.token_ids) > 0 for answer in aligned] == [True, False, True]

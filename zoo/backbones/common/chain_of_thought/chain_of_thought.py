@@ -11,6 +11,7 @@ changes the generated tokens.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -418,14 +419,21 @@ class ChainOfThought(HeadAlignment, Backbone):
             else self._text(session, 0).unchanged(aligned=aligned)
             for session, request in pairs
         ]
+        transcribed = [
+            index for index, request in enumerate(requests) if request.task is Task.TRANSCRIPTION
+        ]
+        if aligned and transcribed:
+            batch = pick(sessions, transcribed), pick(hypotheses, transcribed)
+            put(hypotheses, transcribed, self._align(*batch, pick(speech, transcribed)))
         translated = [
             index
             for index, request in enumerate(requests)
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
         if translated:
-            batch = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
-            put(hypotheses, translated, self._translate(*batch, aligned=aligned))
+            inputs = pick(sessions, translated), pick(requests, translated)
+            decoded = self._translate(*inputs, pick(speech, translated), aligned=aligned)
+            put(hypotheses, translated, decoded)
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -509,6 +517,45 @@ class ChainOfThought(HeadAlignment, Backbone):
             sentence_ends=vocabulary.sentence_ends(ids),
             transcript=self.text(ids.tolist()).strip(),
         )
+
+    def _align(
+        self,
+        sessions: Sequence[Session],
+        transcripts: Sequence[Hypothesis],
+        speech: Sequence[Tensor],
+    ) -> list[Hypothesis]:
+        """Return transcripts with their alignments, which one pass over the transcripts computes.
+
+        The search of transcripts records no attention, because it verifies drafts.
+
+        Args:
+            sessions: The streams.
+            transcripts: Transcript of each stream.
+            speech: Speech embeddings (T, width) of each stream. A transcript of no embedding is
+                empty.
+        """
+        aligned = [replace(transcript, alignment=torch.zeros(0, 1)) for transcript in transcripts]
+        live = [index for index, embeddings in enumerate(speech) if len(embeddings)]
+        if not live:
+            return aligned
+        ids = [transcripts[index].token_ids.tolist() for index in live]
+        openings = [self._embed_opening(sessions[index], speech[index]) for index in live]
+        branches = AlignedBranches(
+            self.decoder,
+            [
+                torch.cat([first, self._embed(text)])
+                for first, text in zip(openings, ids, strict=True)
+            ],
+            prefixes=[len(text) for text in ids],
+            speech=[(self.prompt.speech, len(speech[index])) for index in live],
+            heads=self.heads,
+            steps=self.steps,
+        )
+        for stream, index in enumerate(live):
+            rows = branches.prompt_attention(stream)  # (1 + tokens, heads, frames)
+            weights = self.alignment.align(rows, opening=1, prefix=0, new=len(ids[stream]))
+            aligned[index] = replace(transcripts[index], alignment=weights.cpu())
+        return aligned
 
     def _translate(
         self,

@@ -225,14 +225,18 @@ class EncoderDecoder(HeadAlignment, Backbone):
                 continue
             inputs = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
             if task is Task.TRANSCRIPTION:
-                decoded = self.transcribe(*inputs)
+                decoded = self.transcribe(*inputs, needs)
             else:
                 decoded = self._continue(*inputs, needs)
             put(hypotheses, batch, decoded)
         return hypotheses
 
     def transcribe(
-        self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
+        self,
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        memories: Sequence[Tensor],
+        needs: frozenset[Capability],
     ) -> list[Hypothesis]:
         """Decode transcription requests: source-language tokens without a prefix.
 
@@ -242,11 +246,13 @@ class EncoderDecoder(HeadAlignment, Backbone):
             sessions: One session per stream.
             requests: One transcription request per stream.
             memories: (frames, width) encoder output of each stream, at least one frame.
+            needs: Optional fields of the hypotheses; only ``ALIGNMENT`` changes the computation.
 
         Returns:
             One hypothesis per stream, with ``transcript`` set.
         """
-        hypotheses = self._continue(sessions, requests, memories, frozenset())
+        alignment = needs & {Capability.ALIGNMENT}
+        hypotheses = self._continue(sessions, requests, memories, alignment)
         return [
             replace(hypothesis, transcript=self.text(hypothesis.token_ids.tolist()).strip())
             for hypothesis in hypotheses
@@ -438,10 +444,10 @@ class EncoderDecoder(HeadAlignment, Backbone):
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
         """Return the hypothesis for audio that is too short for one encoder frame."""
-        text = self._text(session, request)
+        unchanged = self._text(session, request).unchanged(aligned=Capability.ALIGNMENT in needs)
         if request.task is Task.TRANSCRIPTION:
-            return replace(text.unchanged(aligned=False), transcript="")
-        return text.unchanged(aligned=Capability.ALIGNMENT in needs)
+            return replace(unchanged, transcript="")
+        return unchanged
 
     def text(self, token_ids: list[int]) -> str:
         """Detokenise ids; special tokens are skipped."""
