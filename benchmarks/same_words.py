@@ -58,6 +58,8 @@ KNOBS = {  # one knob value per system preset: the middle of its curve
     "alignatt": 4,
     "edatt": 0.1,
     "simulu": 4,
+    "doa": 10,
+    "retranslation": 2.0,
 }
 BESIDES_BENCHMARK = {  # cases that experiment=benchmark does not have
     "infinisst_es": ["target_language=es"],

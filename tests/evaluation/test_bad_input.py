@@ -36,7 +36,7 @@ MISTAKES = {
         "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,"
     ),
     "system=nonsense": (
-        "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,"
+        "Unknown system 'nonsense'; choose one of: alignatt, doa, edatt, infinisst,"
     ),
     "data=nonsense": "Unknown data 'nonsense'; choose one of: acl6060, aligned, covost2",
     "experiment=nonsense": (
@@ -82,7 +82,7 @@ MISTAKES = {
     'compare={a:["nonsense=1"]}': "Unknown key 'nonsense'; choose one of: data,",
     "compare={a:[system=nonsense]}": "Cannot read",
     'compare={a:["backbone=3"]}': "backbone=3 must name a choice of backbone",
-    'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
+    'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, doa,",
     'compare={a:["seed=1"],b:[]}': (
         "compare.a sets seed, which all systems share; set it outside of compare."
     ),
@@ -127,9 +127,7 @@ MISTAKES = {
     "policy.min_start=-1": "TurnTaking needs min_start of at least 0, not -1.",
     "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
     "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
-    "system=null": (
-        "Unknown system 'null'; choose one of: alignatt, edatt, infinisst, local_agreement,"
-    ),
+    "system=null": ("Unknown system 'null'; choose one of: alignatt, doa, edatt, infinisst,"),
     "experiment=infinisst_minitalks": (
         "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no"
     ),

@@ -73,7 +73,7 @@ def test_synthesizers_have_the_size(size: str) -> None:
         ),
         (
             'backbone=lst compare={a:["system=streamuni"],b:["system=nonsense"]}',
-            "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
+            "Unknown system 'nonsense'; choose one of: alignatt, doa, edatt,",
         ),
         (
             "experiment=infinisst_ablation_windows backbone.encoder.window=12",

@@ -93,7 +93,12 @@ SCORED: dict[str, tuple[Lines, str, str, list[str]]] = {
         [SENTENCES[0], LOOP, SENTENCES[2]],
         "",
         "",
-        ["writes 231 units where", "writes 224 units for 0.80 s", "repeats 'ja' 224 times"],
+        [
+            "writes 231 units where",
+            "writes 224 units for 0.80 s",
+            "repeats 'ja' 224 times",
+            "may have a degenerate policy",
+        ],
     ),
     "a log of one loop": (
         [{**LOOP, "index": 0}],

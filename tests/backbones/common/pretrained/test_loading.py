@@ -36,7 +36,7 @@ from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
+from zoo.types import Capability, Cut, Decision, Hypothesis, Request, SpeechChunk, Task
 
 ALIGNED = frozenset({Capability.ALIGNMENT})
 SIZES = (32_000, 20_480, 27_000)
@@ -193,7 +193,7 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
     session.receive(SpeechChunk(waveform(20_480)))
     first = look(backbone, session)
     assert first.num_new_tokens >= 2
-    list(streaming_system._write(session, first, 2))
+    list(streaming_system._write(session, first, Decision(write=2)))
     assert session.prefix_ids.tolist() == first.token_ids[:2].tolist()
     assert (
         look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist()

@@ -547,7 +547,7 @@ class ChainOfThought(HeadAlignment, Backbone):
                 for first, text in zip(openings, ids, strict=True)
             ],
             prefixes=[len(text) for text in ids],
-            speech=[(self.prompt.speech, len(speech[index])) for index in live],
+            speech=[self.prompt.speech + torch.arange(len(speech[index])) for index in live],
             heads=self.heads,
             steps=self.steps,
         )
