@@ -37,7 +37,7 @@ from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import CLOSING, containing, detokenise
+from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
@@ -479,35 +479,12 @@ class Cascade(HeadAlignment, Backbone):
     def _hypothesis(self, partial_text: PartialText, answer: Answer) -> Hypothesis:
         """Convert a generated answer to a hypothesis that continues the written prefix."""
         hypothesis = partial_text.hypothesis(answer, limit=self.max_tokens)
-        tokens = self._insert_space(partial_text, answer.tokens)
+        tokens = self.prompt.spaced(partial_text, answer.tokens)
         if tokens == answer.tokens:
             return hypothesis
         # The answer as the model generated it decides whether the limit of tokens was reached.
         spaced = partial_text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
         return replace(spaced, finished=hypothesis.finished, truncated=hypothesis.truncated)
-
-    def _insert_space(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
-        """Insert a space before the first word of an answer, unless a closing mark comes first.
-
-        An answer starts without a space if the written translation stands in the prompt only. The
-        space separates the answer from the written translation.
-        """
-        if self.prompt.forces or not partial_text.prefix or not tokens:
-            return tokens
-        vocabulary = partial_text.vocabulary
-        if vocabulary.unit == "char":  # a language without spaces
-            return tokens
-        if bool(vocabulary.starts[tokens[0]]):
-            return tokens
-
-        word_starts = vocabulary.word_starts(torch.tensor(tokens)).tolist()
-        word_length = len(tokens)  # number of tokens of the first word
-        if True in word_starts[1:]:
-            word_length = word_starts.index(True, 1)
-        word = self.text(tokens[:word_length])
-        if word[:1] in CLOSING:
-            return tokens
-        return [*self.prompt.ids(f" {word}"), *tokens[word_length:]]
 
     def _partial_text(self, session: Session, transcript: TimedTranscript) -> PartialText:
         """The prompt and the written prefix of a stream with a transcript."""

@@ -31,10 +31,7 @@ from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
 from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState
-from zoo.backbones.common.chain_of_thought.transcripts import (
-    aligned_transcript,
-    transcript_hypothesis,
-)
+from zoo.backbones.common.chain_of_thought.transcripts import aligned_transcript, plain_transcript
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
@@ -495,7 +492,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
         current: SpanTranscript | None = session.backbone_state.current
         vocabulary = self.vocabularies.of(session.source_language)
-        transcript = transcript_hypothesis(current, vocabulary, self.text)
+        transcript = plain_transcript(current, vocabulary, self.text)
         if not aligned:
             return transcript
         prompt = self._embed_opening(session, speech)

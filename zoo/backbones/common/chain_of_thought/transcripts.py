@@ -25,7 +25,7 @@ class Aligning(Protocol):
         """The causal LM."""
 
 
-def transcript_hypothesis(
+def plain_transcript(
     current: SpanTranscript | None, vocabulary: Vocabulary, text: Callable[[list[int]], str]
 ) -> Hypothesis:
     """Return the hypothesis of a transcript, empty for None.
