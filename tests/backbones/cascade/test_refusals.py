@@ -7,8 +7,9 @@ from transformers import AutoTokenizer
 
 from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make, TimingTranscriber
 from tests.test_matrix import choices
-from zoo.backbones.cascade.cascade import NEEDED, Cascade
+from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import PrefixPlace, Template
+from zoo.backbones.cascade.transcriber import NEEDED
 from zoo.backbones.common.families import families_exposing
 from zoo.config import build, compose
 from zoo.errors import ZooError

@@ -1,7 +1,7 @@
 """A cascade: one network transcribes, and a text LLM translates (StreamUni, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -14,6 +14,15 @@ from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
 from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
 from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, timed
+from zoo.backbones.cascade.transcriber import (
+    NEEDED,
+    CascadeState,
+    check_transcriber,
+    known_transcript,
+    transcriber_session,
+    transcript_key,
+    why_unaligned,
+)
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
@@ -21,7 +30,6 @@ from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
 from zoo.backbones.common.early_stop import early_stop
-from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
@@ -29,37 +37,15 @@ from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import CLOSING, containing, detokenise
+from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task
+from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
-FAMILY = "cascade"  # excluded as a transcriber: a cascade needs another backbone to transcribe
-NEEDED = frozenset(  # capabilities that a transcriber must expose
-    {Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING}
-)
 TRANSCRIBER_TARGETS = ("source", "target")
-
-
-@dataclass(slots=True)
-class CascadeState:
-    """State of one stream between requests.
-
-    Attributes:
-        transcribing: Session of the transcriber for the same audio.
-        transcripts: Each transcript that was returned for the kept audio, by its token ids.
-        span: Stream position of the first sample, and number of samples, of the audio that
-            ``transcript`` covers. None before the first transcript.
-        transcript: The transcript that was generated last. None before the first transcript.
-    """
-
-    transcribing: Session
-    transcripts: dict[tuple[int, ...], TimedTranscript] = field(default_factory=dict)
-    span: tuple[Samples, Samples] | None = None
-    transcript: Hypothesis | None = None
 
 
 class Cascade(HeadAlignment, Backbone):
@@ -140,7 +126,7 @@ class Cascade(HeadAlignment, Backbone):
                 is out of range, or if neither ``name`` nor ``tokenizer`` is given.
         """
         super().__init__()
-        _check_transcriber(transcriber)
+        check_transcriber(transcriber)
         check_choice("value of prefix_place", prefix_place, get_args(PrefixPlace))
         check_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
         check_numbers("A cascade", least=1, max_tokens=max_tokens)
@@ -168,7 +154,7 @@ class Cascade(HeadAlignment, Backbone):
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
         self.plain = plain
-        if reason := _unaligned(transcriber, prefix_place):
+        if reason := why_unaligned(transcriber, prefix_place):
             self.exposes = type(self).exposes - {Capability.ALIGNMENT}  # type: ignore[misc]
             self.unexposed = {Capability.ALIGNMENT: reason}
 
@@ -316,7 +302,7 @@ class Cascade(HeadAlignment, Backbone):
             index for index, request in enumerate(requests) if request.task is Task.TRANSLATION
         ]
         transcripts = [
-            _known_transcript(
+            known_transcript(
                 sessions[index],
                 hypotheses[index].token_ids
                 if index in hypotheses
@@ -360,7 +346,7 @@ class Cascade(HeadAlignment, Backbone):
         new = [index for index in indices if sessions[index].backbone_state.span != spans[index]]
         if new:
             transcripts = self.transcriber.decode(
-                [_transcriber_session(sessions[index]) for index in new],
+                [transcriber_session(sessions[index]) for index in new],
                 [
                     Request(task=Task.TRANSCRIPTION, audio_end=requests[index].audio_end)
                     for index in new
@@ -371,7 +357,7 @@ class Cascade(HeadAlignment, Backbone):
                 state: CascadeState = sessions[index].backbone_state
                 state.span = spans[index]
                 state.transcript = transcript
-                key = _key(transcript.token_ids)
+                key = transcript_key(transcript.token_ids)
                 state.transcripts[key] = timed(transcript, self.transcriber.transcript_text)
         return {index: sessions[index].backbone_state.transcript for index in indices}
 
@@ -493,35 +479,12 @@ class Cascade(HeadAlignment, Backbone):
     def _hypothesis(self, partial_text: PartialText, answer: Answer) -> Hypothesis:
         """Convert a generated answer to a hypothesis that continues the written prefix."""
         hypothesis = partial_text.hypothesis(answer, limit=self.max_tokens)
-        tokens = self._insert_space(partial_text, answer.tokens)
+        tokens = self.prompt.spaced(partial_text, answer.tokens)
         if tokens == answer.tokens:
             return hypothesis
         # The answer as the model generated it decides whether the limit of tokens was reached.
         spaced = partial_text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
         return replace(spaced, finished=hypothesis.finished, truncated=hypothesis.truncated)
-
-    def _insert_space(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
-        """Insert a space before the first word of an answer, unless a closing mark comes first.
-
-        An answer starts without a space if the written translation stands in the prompt only. The
-        space separates the answer from the written translation.
-        """
-        if self.prompt.forces or not partial_text.prefix or not tokens:
-            return tokens
-        vocabulary = partial_text.vocabulary
-        if vocabulary.unit == "char":  # a language without spaces
-            return tokens
-        if bool(vocabulary.starts[tokens[0]]):
-            return tokens
-
-        word_starts = vocabulary.word_starts(torch.tensor(tokens)).tolist()
-        word_length = len(tokens)  # number of tokens of the first word
-        if True in word_starts[1:]:
-            word_length = word_starts.index(True, 1)
-        word = self.text(tokens[:word_length])
-        if word[:1] in CLOSING:
-            return tokens
-        return [*self.prompt.ids(f" {word}"), *tokens[word_length:]]
 
     def _partial_text(self, session: Session, transcript: TimedTranscript) -> PartialText:
         """The prompt and the written prefix of a stream with a transcript."""
@@ -550,7 +513,7 @@ class Cascade(HeadAlignment, Backbone):
         """Drop the transcripts of forgotten audio."""
         if cut.frames:
             state: CascadeState = session.backbone_state
-            self.transcriber.forget(_transcriber_session(session), Cut(frames=cut.frames))
+            self.transcriber.forget(transcriber_session(session), Cut(frames=cut.frames))
             state.span = None
             state.transcript = None
             state.transcripts.clear()
@@ -567,55 +530,3 @@ class Cascade(HeadAlignment, Backbone):
         """
         logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
         return token_losses(logits, targets)
-
-
-def _check_transcriber(transcriber: Backbone) -> None:
-    """Raise ZooError if the transcriber lacks a capability in ``NEEDED``."""
-    if missing := NEEDED - transcriber.exposes:
-        families = [name for name in families_exposing(NEEDED) if name != FAMILY]
-        raise ZooError(
-            f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not "
-            f"expose {' and '.join(sorted(missing))}; choose another with "
-            f"backbone@backbone.transcriber=..., of a family that does: {', '.join(families)}."
-        )
-
-
-def _unaligned(transcriber: Backbone, prefix_place: PrefixPlace) -> str | None:
-    """Return why a cascade gives no alignment, as ``Backbone.unexposed``; None if it gives one."""
-    if Capability.ALIGNMENT not in transcriber.exposes:
-        return f"with the transcriber {type(transcriber).__name__}, which does not expose it either"
-    if prefix_place == "prompt":
-        return "with backbone.prefix_place=prompt, but with answer and both"
-    return None
-
-
-def _transcriber_session(session: Session) -> Session:
-    """Update the transcriber's session to the audio of ``session``; it contains no written text."""
-    transcribing: Session = session.backbone_state.transcribing
-    transcribing.audio = session.audio
-    transcribing.audio_start = session.audio_start
-    transcribing.source_ended = session.source_ended
-    transcribing.last_chunk_samples = session.last_chunk_samples
-    transcribing.segment_end = session.segment_end
-    return transcribing
-
-
-def _key(token_ids: Tensor) -> tuple[int, ...]:
-    """Hashable form of the token ids (n,) of a transcript."""
-    return tuple(token_ids.tolist())
-
-
-def _known_transcript(session: Session, token_ids: Tensor | None) -> TimedTranscript:
-    """The transcript with these token ids (n,), which was returned for the kept audio."""
-    assert token_ids is not None
-    known: dict[tuple[int, ...], TimedTranscript] = {
-        (): TimedTranscript(""),
-        **session.backbone_state.transcripts,
-    }
-    key = _key(token_ids)
-    if key not in known:
-        raise ValueError(
-            "The request gives a transcript that the transcriber has not answered for the kept "
-            "audio."
-        )
-    return known[key]

@@ -7,9 +7,12 @@ assistant's turn.
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
+from zoo.backbones.common.text.vocabulary import CLOSING, detokenise
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -171,6 +174,29 @@ class CascadePrompt(ChatPrompt):
         encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         mask = [begin < token_end <= end for _, token_end in encoded["offset_mapping"]]
         return encoded["input_ids"], mask
+
+    def spaced(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
+        """Insert a space before the first word of an answer, unless a closing mark comes first.
+
+        An answer starts without a space if the written translation stands in the prompt only. The
+        space separates the answer from the written translation.
+        """
+        if self.forces or not partial_text.prefix or not tokens:
+            return tokens
+        vocabulary = partial_text.vocabulary
+        if vocabulary.unit == "char":  # a language without spaces
+            return tokens
+        if bool(vocabulary.starts[tokens[0]]):
+            return tokens
+
+        word_starts = vocabulary.word_starts(torch.tensor(tokens)).tolist()
+        word_length = len(tokens)  # number of tokens of the first word
+        if True in word_starts[1:]:
+            word_length = word_starts.index(True, 1)
+        word = detokenise(self.tokenizer, tokens[:word_length])
+        if word[:1] in CLOSING:
+            return tokens
+        return [*self.ids(f" {word}"), *tokens[word_length:]]
 
     def _format(
         self, source: Language, target: Language, transcript: str, translation: str

@@ -11,7 +11,6 @@ changes the generated tokens.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +31,7 @@ from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
 from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState
+from zoo.backbones.common.chain_of_thought.transcripts import aligned_transcript, plain_transcript
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
@@ -218,7 +218,7 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         Args:
             samples: Number of samples of the encoded audio.
-            embeddings: Number of its speech embeddings, at least 1.
+            embeddings: Number of its speech embeddings; 0 only of no samples.
 
         Returns:
             (frames,) int64 indices of embeddings.
@@ -414,17 +414,11 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [
-            self._transcript(session)
+            self._transcript(session, embeddings, aligned=aligned)
             if request.task is Task.TRANSCRIPTION
             else self._text(session, 0).unchanged(aligned=aligned)
-            for session, request in pairs
+            for (session, request), embeddings in zip(pairs, speech, strict=True)
         ]
-        transcribed = [
-            index for index, request in enumerate(requests) if request.task is Task.TRANSCRIPTION
-        ]
-        if aligned and transcribed:
-            batch = pick(sessions, transcribed), pick(hypotheses, transcribed)
-            put(hypotheses, transcribed, self._align(*batch, pick(speech, transcribed)))
         translated = [
             index
             for index, request in enumerate(requests)
@@ -504,58 +498,17 @@ class ChainOfThought(HeadAlignment, Backbone):
         """Stop condition of a transcript."""
         return self.prompt.transcribed(tokens) is not None
 
-    def _transcript(self, session: Session) -> Hypothesis:
+    def _transcript(self, session: Session, speech: Tensor, *, aligned: bool) -> Hypothesis:
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
         current: SpanTranscript | None = session.backbone_state.current
-        ids = torch.tensor(current.ids if current else [], dtype=torch.long)
         vocabulary = self.vocabularies.of(session.source_language)
-        return Hypothesis(
-            token_ids=ids,
-            word_starts=vocabulary.word_starts(ids),
-            finished=True,
-            truncated=current is not None and not current.finished,
-            sentence_ends=vocabulary.sentence_ends(ids),
-            transcript=self.text(ids.tolist()).strip(),
-        )
-
-    def _align(
-        self,
-        sessions: Sequence[Session],
-        transcripts: Sequence[Hypothesis],
-        speech: Sequence[Tensor],
-    ) -> list[Hypothesis]:
-        """Return transcripts with their alignments, which one pass over the transcripts computes.
-
-        The search of transcripts records no attention, because it verifies drafts.
-
-        Args:
-            sessions: The streams.
-            transcripts: Transcript of each stream.
-            speech: Speech embeddings (T, width) of each stream. A transcript of no embedding is
-                empty.
-        """
-        aligned = [replace(transcript, alignment=torch.zeros(0, 1)) for transcript in transcripts]
-        live = [index for index, embeddings in enumerate(speech) if len(embeddings)]
-        if not live:
-            return aligned
-        ids = [transcripts[index].token_ids.tolist() for index in live]
-        openings = [self._embed_opening(sessions[index], speech[index]) for index in live]
-        branches = AlignedBranches(
-            self.decoder,
-            [
-                torch.cat([first, self._embed(text)])
-                for first, text in zip(openings, ids, strict=True)
-            ],
-            prefixes=[len(text) for text in ids],
-            speech=[self.prompt.speech + torch.arange(len(speech[index])) for index in live],
-            heads=self.heads,
-            steps=self.steps,
-        )
-        for stream, index in enumerate(live):
-            rows = branches.prompt_attention(stream)  # (1 + tokens, heads, frames)
-            weights = self.alignment.align(rows, opening=1, prefix=0, new=len(ids[stream]))
-            aligned[index] = replace(transcripts[index], alignment=weights.cpu())
-        return aligned
+        transcript = plain_transcript(current, vocabulary, self.text)
+        if not aligned:
+            return transcript
+        prompt = self._embed_opening(session, speech)
+        samples = session.backbone_state.span[1] if len(speech) else 0
+        positions = self.prompt.speech + self.frame_embeddings(samples, len(speech))
+        return aligned_transcript(self, transcript, prompt, positions)
 
     def _translate(
         self,
