@@ -29,7 +29,8 @@ PLACEHOLDER = re.compile(r"<([^<>]+)>")
 # for one of several small trainings.
 REAL = re.compile(
     r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
-    r"backbone=(?:canary|fbk|infinisst\b|lst\b|phi4_multi|qwen[23]|seamless|speech_to|whisper)"
+    r"backbone=(?:canary|cascade\b|fbk|infinisst\b|lst\b|phi4_(?:direct|multi)|qwen[23]|seamless"
+    r"|speech_to|whisper)"
 )
 
 
