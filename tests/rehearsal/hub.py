@@ -121,7 +121,8 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
     "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),
     "Unbabel/TowerInstruct-7B-v0.2": partial(llama, seed=2),
     "Qwen/Qwen2.5-Omni-7B": partial(tiny_checkpoints.qwen2_5_omni, depth=15),
-    "Qwen/Qwen3-Omni-30B-A3B-Instruct": tiny_checkpoints.qwen3_omni,
+    # With this seed, a text is written.
+    "Qwen/Qwen3-Omni-30B-A3B-Instruct": partial(tiny_checkpoints.qwen3_omni, seed=5),
 }
 
 
