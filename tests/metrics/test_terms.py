@@ -28,17 +28,17 @@ def glossary(tmp_path: Path) -> str:
 def test_terms_match_as_whole_words_without_regard_to_case(glossary: str) -> None:
     terms = Glossary(glossary, DE)
     assert terms.terms == ["sprache", "gebärdensprache", "c++", "new york"]
-    assert terms.found("Die SPRACHE, C++; und New York.") == {0, 2, 3}
-    assert terms.found("Gebärdensprache und Sprachen") == {1}
-    assert terms.masked("Die Sprache C++ in New York.") == "Die in ."
+    assert terms.terms_in("Die SPRACHE, C++; und New York.") == {0, 2, 3}
+    assert terms.terms_in("Gebärdensprache und Sprachen") == {1}
+    assert terms.without_terms("Die Sprache C++ in New York.") == "Die in ."
 
 
 def test_terms_of_characters_match_anywhere(tmp_path: Path) -> None:
     path = tmp_path / "zh.txt"
     path.write_text("翻译\n同声翻译\n", encoding="utf-8")
     terms = Glossary(str(path), ZH)
-    assert terms.found("他做同声翻译工作") == {0, 1}
-    assert terms.masked("他做同声翻译工作") == "他做 工作"  # the longest term first
+    assert terms.terms_in("他做同声翻译工作") == {0, 1}
+    assert terms.without_terms("他做同声翻译工作") == "他做 工作"  # the longest term first
 
 
 def test_the_share_of_the_terms_of_references(glossary: str) -> None:

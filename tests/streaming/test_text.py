@@ -194,7 +194,9 @@ def revised(stream: TextStream, changes: list[tuple[int, list[int], bool]], *, w
     """The text on a screen after deletions and additions (delete, ids, fresh)."""
     screen = ""
     for delete, ids, fresh in changes:
-        revision = stream.revise(delete, torch.tensor(ids), fresh=fresh, words=words)
+        if fresh:
+            stream.begin_text()
+        revision = stream.revise(delete, torch.tensor(ids), words=words)
         screen = screen[: len(screen) - revision.retracted] + revision.text
     return screen
 
@@ -212,9 +214,9 @@ def test_revised_ids_have_the_text_of_the_remaining_ids(words: bool) -> None:
 
 def test_a_word_that_loses_characters_is_written_again() -> None:
     stream = TextStream(decode=sentencepiece("▁a", "▁Gut", "en", "e"), separator=" ")
-    stream.revise(0, torch.tensor([0, 1, 2]), fresh=True, words=True)
-    assert stream.revise(1, torch.tensor([3]), fresh=False, words=True) == Revision("Gute", 5)
-    assert stream.revise(1, torch.tensor([2]), fresh=False, words=False) == Revision("n", 0)
+    stream.revise(0, torch.tensor([0, 1, 2]), words=True)
+    assert stream.revise(1, torch.tensor([3]), words=True) == Revision("Gute", 5)
+    assert stream.revise(1, torch.tensor([2]), words=False) == Revision("n", 0)
 
 
 def test_incomplete_characters_of_revised_ids_are_held_back() -> None:

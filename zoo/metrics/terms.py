@@ -39,22 +39,25 @@ class Glossary:
             raise ZooError(f"Glossary {path} has no terms; write one per line.")
         edge = r"\b" if language.unit == "word" else ""
         self._patterns = [
-            re.compile(rf"{_at(edge, term[0])}{re.escape(term)}{_at(edge, term[-1])}")
+            re.compile(
+                rf"{_at(edge, term[0])}{re.escape(term)}{_at(edge, term[-1])}", re.IGNORECASE
+            )
             for term in self.terms
         ]
+        pairs = sorted(zip(self.terms, self._patterns, strict=True), key=lambda pair: -len(pair[0]))
+        self._longest_first = [pattern for _, pattern in pairs]
 
-    def found(self, text: str) -> set[int]:
+    def terms_in(self, text: str) -> set[int]:
         """Return the indices of the terms that a text has."""
         lower = " ".join(text.lower().split())
         return {index for index, one in enumerate(self._patterns) if one.search(lower)}
 
-    def masked(self, text: str) -> str:
+    def without_terms(self, text: str) -> str:
         """Return a text without its terms, the longest first."""
-        masked = " ".join(text.split())
-        order = sorted(range(len(self.terms)), key=lambda index: -len(self.terms[index]))
-        for index in order:
-            masked = re.sub(self._patterns[index].pattern, " ", masked, flags=re.IGNORECASE)
-        return " ".join(masked.split())
+        rest = " ".join(text.split())
+        for pattern in self._longest_first:
+            rest = pattern.sub(" ", rest)
+        return " ".join(rest.split())
 
 
 class TermAccuracy(CorpusQuality):
@@ -76,11 +79,11 @@ class TermAccuracy(CorpusQuality):
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
         """Return the numbers of translated terms and of terms of each segment."""
-        found = self.glossary.found
+        terms_in = self.glossary.terms_in
         counts: list[list[int]] = []
         for hypothesis, reference in zip(hypotheses, references, strict=True):
-            wanted = found(reference)
-            counts.append([len(wanted & found(hypothesis)) if wanted else 0, len(wanted)])
+            wanted = terms_in(reference)
+            counts.append([len(wanted & terms_in(hypothesis)) if wanted else 0, len(wanted)])
         return counts
 
     def score_of(self, sums: Sequence[float]) -> float:
@@ -114,8 +117,10 @@ class MaskedBLEU(BLEU):
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
         """Return sacreBLEU's sufficient statistics of each segment without its terms."""
-        mask = self.glossary.masked
-        return super().statistics([*map(mask, hypotheses)], [*map(mask, references)])
+        without_terms = self.glossary.without_terms
+        return super().statistics(
+            [*map(without_terms, hypotheses)], [*map(without_terms, references)]
+        )
 
     def signature(self) -> str:
         """Return sacreBLEU's signature and the number of terms."""

@@ -134,8 +134,8 @@ SCORES = (
 COMET = _quality("COMET", digits=4)
 
 
-TRANSCRIPT_SCORES = [entry.name for entry in SCORES if "transcript" in entry.columns]
-REVISED_SCORES = [entry.name for entry in SCORES if "revised" in entry.columns]
+# Scores that a table shows as soon as a row has them.
+SHOWN_IF_SCORED = [one.name for one in SCORES if {"transcript", "revised"} & one.columns.keys()]
 
 
 def find_entry(name: str, rows: Sequence[Row] = ()) -> Entry:
@@ -205,8 +205,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         name
         for row in rows
         for name, value in row.scores.items()
-        if value is not None
-        and (has_speech_scores(row) or name in (*TRANSCRIPT_SCORES, *REVISED_SCORES))
+        if value is not None and (has_speech_scores(row) or name in SHOWN_IF_SCORED)
     }
     shown = _columns(kind, scored)
     if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):

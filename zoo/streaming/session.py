@@ -51,8 +51,6 @@ class Session:
             audio is not visible. None otherwise.
         last_chunk_samples: Size of the newest chunk in samples.
         events: What happened in the current step besides output.
-        begins_text: Whether the next output of a policy that revises its output is independent of
-            the output before.
         backbone_state: State of the backbone for this stream.
         policy_state: State of the policy for this stream.
         history_state: State of the history for this stream.
@@ -74,7 +72,6 @@ class Session:
     segment_end: Frames | None = None
     last_chunk_samples: Samples = 0
     events: list[StreamEvent] = field(default_factory=list)
-    begins_text: bool = True
     backbone_state: Any = None
     policy_state: Any = None
     history_state: Any = None

@@ -66,9 +66,7 @@ class TextStream:
                 continuing the previous ids. An incomplete character before them is dropped.
         """
         if fresh:
-            self._context, self._pending = [], []
-            self._returned = 0
-            self._at_start = True
+            self.begin_text()
         self._pending += token_ids.tolist()
 
         context_length = len(self._decode(self._context))
@@ -81,7 +79,13 @@ class TextStream:
             self._move_pending_to_context()
         return self._join(text)
 
-    def revise(self, delete: int, token_ids: Tensor, *, fresh: bool, words: bool) -> Revision:
+    def begin_text(self) -> None:
+        """Let the next ids begin an independent text; an incomplete character is dropped."""
+        self._context, self._pending, self._revisable = [], [], []
+        self._returned = 0
+        self._at_start = True
+
+    def revise(self, delete: int, token_ids: Tensor, *, words: bool) -> Revision:
         """Replace the last written ids and return the text that changes thereby.
 
         A stream of text is either revised or continued by ``push``.
@@ -89,11 +93,8 @@ class TextStream:
         Args:
             delete: Number of ids to delete at the end.
             token_ids: (n,) ids that take their place.
-            fresh: Whether the ids begin an independent text; nothing before them is deleted.
             words: Whether a word that loses characters is written again as a whole.
         """
-        if fresh:
-            self._revisable, self._at_start = [], True
         kept = len(self._revisable) - delete
         begin = max(kept - CONTEXT_TOKENS, 0)
         old = self._revisable[begin:]

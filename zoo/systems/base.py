@@ -362,7 +362,7 @@ class StreamingSystem(TranslatingSystem):
             everything = Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
             self._forget(session, everything, "flush", reason=type(self.history).__name__)
             session.segment_end, session.policy_state = None, self.policy.open()
-            session.begins_text = True
+            session.text_stream.begin_text()
 
         cut = self.history.trim(session, hypothesis)
         self._forget(session, cut, reason=type(self.history).__name__)

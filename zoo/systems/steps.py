@@ -77,10 +77,8 @@ def revise_output(session: Session, hypothesis: Hypothesis, decision: Decision) 
     revision = session.text_stream.revise(
         decision.delete,
         hypothesis.token_ids[decision.skip :][: decision.write],
-        fresh=session.begins_text,
         words=session.target_language.unit == "word",
     )
-    session.begins_text = False
     return Action(text=revision.text, retracted=revision.retracted)
 
 

@@ -49,8 +49,10 @@ def test_tokens_of_the_transcript_are_located(
 ) -> None:
     prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place=prefix_place)
     given = {"source": EN, "target": DE, "transcript": " Julia spent the ", "translation": "Die "}
-    ids, characters = prompt.located(**given)  # type: ignore[arg-type]
+    characters = prompt.transcript_characters(**given)  # type: ignore[arg-type]
+    ids, _ = prompt.quoted(**given)  # type: ignore[arg-type]
     assert ids == prompt.opening(**given)  # type: ignore[arg-type]
+    assert len(characters) == len(ids)
     inside = [character for character in characters if character is not None]
     first = characters.index(inside[0])
     assert characters[first : first + len(inside)] == inside == sorted(inside)

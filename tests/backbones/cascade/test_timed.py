@@ -8,7 +8,8 @@ from torch import Tensor
 
 from tests.backbones.cascade.conftest import Make, TimingTranscriber
 from zoo.backbones.cascade.cascade import Cascade
-from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, timed
+from zoo.backbones.cascade.prompt import PromptFields
+from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, time_transcript
 from zoo.backbones.common.alignment import AlignmentConfig, EveryHead
 from zoo.backbones.common.search import SearchConfig
 from zoo.policies.alignatt import AlignAtt
@@ -37,13 +38,13 @@ def letters(ids: list[int]) -> str:
 
 
 def test_characters_have_the_frames_of_their_tokens_which_never_decrease() -> None:
-    answer = timed(transcript(" abc ", [0, 1, 3, 2, 5]), letters)
+    answer = time_transcript(transcript(" abc ", [0, 1, 3, 2, 5]), letters)
     assert answer.frames is not None
     assert (answer.text, answer.frames.tolist(), answer.num_frames) == ("abc", [1, 3, 3], 6)
-    whole = timed(transcript("abc", [1, 2, 4]), lambda ids: "abcdef"[: 2 * len(ids)])
+    whole = time_transcript(transcript("abc", [1, 2, 4]), lambda ids: "abcdef"[: 2 * len(ids)])
     assert whole.frames is not None
     assert whole.frames.tolist() == [1, 1, 2]  # two letters a token, more than the transcript has
-    empty = timed(transcript("", []), letters)
+    empty = time_transcript(transcript("", []), letters)
     assert empty.frames is not None
     assert (empty.text, empty.frames.tolist(), empty.num_frames) == ("", [], 6)
 
@@ -78,12 +79,14 @@ def attention(backbone: Cascade, session: Session, answer: Hypothesis) -> Tensor
     """(positions, heads, words) self-attention of layer 1 to the words, by Transformers."""
     words = backbone.transcriber.text([level for level in LEVELS if level])
     text = backbone.text(session.prefix_ids.tolist())
-    opening, characters = backbone.prompt.located(
-        source=session.source_language,
-        target=session.target_language,
-        transcript=words,
-        translation=text,
-    )
+    fields: PromptFields = {
+        "source": session.source_language,
+        "target": session.target_language,
+        "transcript": words,
+        "translation": text,
+    }
+    opening = backbone.prompt.opening(**fields)
+    characters = backbone.prompt.transcript_characters(**fields)
     ids = torch.tensor([[*opening, *session.prefix_ids.tolist(), *answer.token_ids.tolist()]])
     backbone.translator.set_attn_implementation("eager")
     try:

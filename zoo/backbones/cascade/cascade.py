@@ -13,7 +13,7 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
 from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
-from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, timed
+from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, time_transcript
 from zoo.backbones.cascade.transcriber import (
     NEEDED,
     CascadeState,
@@ -358,7 +358,8 @@ class Cascade(HeadAlignment, Backbone):
                 state.span = spans[index]
                 state.transcript = transcript
                 key = transcript_key(transcript.token_ids)
-                state.transcripts[key] = timed(transcript, self.transcriber.transcript_text)
+                decode = self.transcriber.transcript_text
+                state.transcripts[key] = time_transcript(transcript, decode)
         return {index: sessions[index].backbone_state.transcript for index in indices}
 
     def _translate(
@@ -479,7 +480,7 @@ class Cascade(HeadAlignment, Backbone):
     def _hypothesis(self, partial_text: PartialText, answer: Answer) -> Hypothesis:
         """Convert a generated answer to a hypothesis that continues the written prefix."""
         hypothesis = partial_text.hypothesis(answer, limit=self.max_tokens)
-        tokens = self.prompt.spaced(partial_text, answer.tokens)
+        tokens = self.prompt.insert_space(partial_text, answer.tokens)
         if tokens == answer.tokens:
             return hypothesis
         # The answer as the model generated it decides whether the limit of tokens was reached.
@@ -506,8 +507,8 @@ class Cascade(HeadAlignment, Backbone):
 
     def _source_tokens(self, session: Session, transcript: TimedTranscript) -> SourceTokens:
         """The tokens of a transcript in the prompt of a stream, with their frames."""
-        _, characters = self.prompt.located(**self._fields(session, transcript))
-        return transcript.tokens(characters)
+        fields = self._fields(session, transcript)
+        return transcript.tokens(self.prompt.transcript_characters(**fields))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcripts of forgotten audio."""

@@ -126,10 +126,10 @@ class CascadePrompt(ChatPrompt):
         text, _, _ = self._format(source, target, transcript, translation)
         return self.ids(text)
 
-    def located(
+    def transcript_characters(
         self, *, source: Language, target: Language, transcript: str, translation: str
-    ) -> tuple[list[int], list[int | None]]:
-        """Token ids before the answer, with the characters of the transcript.
+    ) -> list[int | None]:
+        """Characters of the transcript at the token ids before the answer.
 
         If the instruction has the transcript more than once, the first place counts.
 
@@ -140,17 +140,16 @@ class CascadePrompt(ChatPrompt):
             translation: Text of the translation written so far.
 
         Returns:
-            Token ids (T,), and for each token the index of its last character in the transcript
-            without surrounding spaces. None for tokens without a character of the transcript.
+            For each id of ``opening``, the index of its last character in the transcript without
+            surrounding spaces. None for tokens without a character of the transcript.
         """
         text, begin, _ = self._format(source, target, transcript, translation)
         end = begin + len(transcript.strip())
-        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        characters = [
+        _, offsets = self._encode(text)
+        return [
             min(token_end, end) - 1 - begin if token_begin < end and token_end > begin else None
-            for token_begin, token_end in encoded["offset_mapping"]
+            for token_begin, token_end in offsets
         ]
-        return encoded["input_ids"], characters
 
     def quoted(
         self, *, source: Language, target: Language, transcript: str, translation: str
@@ -171,11 +170,15 @@ class CascadePrompt(ChatPrompt):
         end = begin
         if self.prefix_place != "answer":
             end = begin + len(translation.strip())
-        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        mask = [begin < token_end <= end for _, token_end in encoded["offset_mapping"]]
-        return encoded["input_ids"], mask
+        ids, offsets = self._encode(text)
+        return ids, [begin < token_end <= end for _, token_end in offsets]
 
-    def spaced(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
+    def _encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text, with the first character and the end of each token."""
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return encoded["input_ids"], encoded["offset_mapping"]
+
+    def insert_space(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
         """Insert a space before the first word of an answer, unless a closing mark comes first.
 
         An answer starts without a space if the written translation stands in the prompt only. The

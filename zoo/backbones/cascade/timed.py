@@ -34,7 +34,7 @@ class TimedTranscript:
 
         Args:
             characters: Last character of the transcript in each token of a prompt, and None for
-                other tokens; see ``CascadePrompt.located``.
+                other tokens; see ``CascadePrompt.transcript_characters``.
 
         Raises:
             ValueError: If the transcriber gave no alignment.
@@ -98,7 +98,7 @@ class SourceTokens:
         return stop
 
 
-def timed(transcript: Hypothesis, decode: Callable[[list[int]], str]) -> TimedTranscript:
+def time_transcript(transcript: Hypothesis, decode: Callable[[list[int]], str]) -> TimedTranscript:
     """Give each character of a transcript the frame to which its token attends most.
 
     The frame of a token is at least that of the token before it.

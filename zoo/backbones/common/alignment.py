@@ -44,7 +44,7 @@ class AlignmentConfig:
             last: after each head has been normalised and filtered.
         ignore_last: Number of final frames that are removed. At least one frame is kept.
         ignore_first: Number of first frames that get the smallest weight of each token, because
-            they attract attention whatever is said (``exclude_sink_frames`` of NeMo, 8). The last
+            they attract attention for every token (``exclude_sink_frames`` of NeMo, 8). The last
             frame keeps its weight.
     """
 
