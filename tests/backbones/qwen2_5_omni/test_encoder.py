@@ -6,6 +6,7 @@ from torch import Tensor
 from transformers import Qwen2_5OmniAudioEncoderConfig
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAudioEncoder
 
+from tests.fixtures.thinker_audio import check_alone, check_blocks, states_of_middle_layer
 from zoo.backbones.qwen2_5_omni.encoder import encode, project
 
 LENGTHS = (4, 64, 40, 100, 240)  # of blocks of 40: part of one, whole ones, both
@@ -44,29 +45,18 @@ def test_it_is_the_class_of_transformers(
 def test_each_recording_is_as_if_it_were_alone(
     tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
 ) -> None:
-    together = encode(tower, features)
-    for index, frames in enumerate(features):
-        alone = encode(tower, [frames])
-        for kind in range(2):
-            torch.testing.assert_close(together[kind][index], alone[kind][0], rtol=0, atol=1e-12)
+    check_alone(encode, tower, features)
 
 
 def test_blocks_see_nothing_of_one_another(
     tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
 ) -> None:
-    whole, parts = encode(tower, features[-1:]), encode(tower, features[-1].split(40))
-    for kind in range(2):
-        torch.testing.assert_close(whole[kind][0], torch.cat(parts[kind]), rtol=0, atol=1e-12)
+    check_blocks(encode, tower, features[-1], 40)
 
 
 def test_the_middle_layer_is_the_middle_one(
     tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
 ) -> None:
-    seen = []
-    hook = tower.layers[1].register_forward_hook(
-        lambda module, given, result: seen.append(result[0])
-    )
-    _, middle = encode(tower, features)
-    hook.remove()
-    pairs = torch.stack([seen[0][0::2], seen[0][1::2]]).mean(dim=0)
-    assert torch.equal(torch.cat(middle), pairs)
+    middle, seen = states_of_middle_layer(encode, tower, features)
+    pairs = torch.stack([seen[0::2], seen[1::2]]).mean(dim=0)
+    assert torch.equal(middle, pairs)

@@ -3,38 +3,27 @@
 import pytest
 import torch
 from torch import Tensor
-from transformers import WhisperFeatureExtractor
 
-from tests.fixtures.streams import white_noise
+from tests.fixtures import thinker_audio
+from tests.fixtures.thinker_audio import (
+    check_features_by_chunks,
+    published_extractor,
+    rising_noise,
+)
 from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, encoder_inputs
 from zoo.errors import ZooError
 
 SIZES = (1, 720, 51_317)
-ROUNDING = 5e-5  # of float32 in a log-mel value, with margin
-
-
-@pytest.fixture(scope="module")
-def published() -> WhisperFeatureExtractor:
-    """With the settings of Qwen2.5-Omni's preprocessor_config.json."""
-    return WhisperFeatureExtractor(feature_size=128, chunk_length=300, return_attention_mask=True)
-
-
-def waveform(samples: int, seed: int = 0) -> Tensor:
-    """Noise that grows louder, so that the maximum changes with every chunk."""
-    noise = white_noise(samples, seed)
-    return 0.1 * noise * torch.linspace(0.001, 1, samples)
 
 
 def features(spectrogram: TokenSpectrogram, wave: Tensor) -> Tensor:
-    return encoder_inputs(spectrogram.compute(spectrogram.open(), wave, 0))
+    return thinker_audio.features(spectrogram, encoder_inputs, wave)
 
 
 @pytest.mark.parametrize("samples", SIZES)
-def test_features_are_the_published_extractors(
-    published: WhisperFeatureExtractor, samples: int
-) -> None:
-    wave = waveform(samples)
-    theirs = published(
+def test_features_are_the_published_extractors(samples: int) -> None:
+    wave = rising_noise(samples)
+    theirs = published_extractor()(
         wave.numpy(), sampling_rate=16_000, return_tensors="pt", return_attention_mask=True
     )
     found = features(TokenSpectrogram(128), wave)
@@ -47,22 +36,11 @@ def test_features_are_the_published_extractors(
 
 
 def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
-    stream, spectrogram = waveform(80_000), TokenSpectrogram(128)
-    cache, begin = spectrogram.open(), 0
-    for end in range(5_120, 80_001, 5_120):
-        kept = stream[begin:end]
-        torch.testing.assert_close(
-            encoder_inputs(spectrogram.compute(cache, kept, begin)),
-            features(spectrogram, kept),
-            rtol=0,
-            atol=ROUNDING,
-        )
-        if end in (20_480, 51_200):
-            begin = end - 1_920
+    check_features_by_chunks(TokenSpectrogram(128), encoder_inputs)
 
 
 def test_a_louder_sound_lifts_what_was_quiet_before_it() -> None:
-    spectrogram, wave = TokenSpectrogram(128), waveform(12_800)
+    spectrogram, wave = TokenSpectrogram(128), rising_noise(12_800)
     wave[:6_400] *= 1e-6
     before, after = features(spectrogram, wave[:6_400]), features(spectrogram, wave)
     assert float((after[:36] - before[:36]).min()) > 0.25

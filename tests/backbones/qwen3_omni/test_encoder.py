@@ -8,6 +8,7 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
 )
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
+from tests.fixtures.thinker_audio import check_alone, check_blocks, states_of_middle_layer
 from zoo.backbones.qwen3_omni.encoder import encode, project
 from zoo.backbones.qwen3_omni.features import num_embeddings
 
@@ -82,28 +83,17 @@ def test_of_a_shorter_one_the_padding_changes_an_embedding_in_transformers(
 def test_each_recording_is_as_if_it_were_alone(
     tower: Qwen3OmniMoeAudioEncoder, features: list[Tensor]
 ) -> None:
-    together = encode(tower, features)
-    for index, frames in enumerate(features):
-        alone = encode(tower, [frames])
-        for kind in range(2):
-            torch.testing.assert_close(together[kind][index], alone[kind][0], **EXACT)
+    check_alone(encode, tower, features)
 
 
 def test_blocks_see_nothing_of_one_another(
     tower: Qwen3OmniMoeAudioEncoder, features: list[Tensor]
 ) -> None:
-    whole, parts = encode(tower, features[-1:]), encode(tower, features[-1].split(BLOCK))
-    for kind in range(2):
-        torch.testing.assert_close(whole[kind][0], torch.cat(parts[kind]), **EXACT)
+    check_blocks(encode, tower, features[-1], BLOCK)
 
 
 def test_the_middle_layer_is_the_middle_one(
     tower: Qwen3OmniMoeAudioEncoder, features: list[Tensor]
 ) -> None:
-    seen = []
-    hook = tower.layers[1].register_forward_hook(
-        lambda module, given, result: seen.append(result[0])
-    )
-    _, middle = encode(tower, features)
-    hook.remove()
-    assert torch.equal(torch.cat(middle), seen[0])
+    middle, seen = states_of_middle_layer(encode, tower, features)
+    assert torch.equal(middle, seen)

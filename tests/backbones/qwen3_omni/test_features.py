@@ -3,12 +3,16 @@
 import pytest
 import torch
 from torch import Tensor
-from transformers import WhisperFeatureExtractor
 from transformers.models.qwen3_omni_moe.processing_qwen3_omni_moe import (
     _get_feat_extract_output_lengths,
 )
 
-from tests.fixtures.streams import white_noise
+from tests.fixtures import thinker_audio
+from tests.fixtures.thinker_audio import (
+    check_features_by_chunks,
+    published_extractor,
+    rising_noise,
+)
 from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
 from zoo.backbones.qwen3_omni.features import (
     FRAME,
@@ -19,32 +23,17 @@ from zoo.backbones.qwen3_omni.features import (
 from zoo.types import SAMPLE_RATE
 
 SIZES = (201, 720, 16_000, 51_317)
-ROUNDING = 5e-5  # of float32 in a log-mel value, with margin
-
-
-@pytest.fixture(scope="module")
-def published() -> WhisperFeatureExtractor:
-    """With the settings of Qwen3-Omni's preprocessor_config.json."""
-    return WhisperFeatureExtractor(feature_size=128, chunk_length=300, return_attention_mask=True)
-
-
-def waveform(samples: int, seed: int = 0) -> Tensor:
-    """Noise that grows louder, so that the maximum changes with every chunk."""
-    noise = white_noise(samples, seed)
-    return 0.1 * noise * torch.linspace(0.001, 1, samples)
 
 
 def features(spectrogram: CentredSpectrogram, wave: Tensor) -> Tensor:
-    return encoder_inputs(spectrogram.compute(spectrogram.open(), wave, 0))
+    return thinker_audio.features(spectrogram, encoder_inputs, wave)
 
 
 @pytest.mark.parametrize("samples", SIZES)
-def test_features_are_the_published_extractors(
-    published: WhisperFeatureExtractor, samples: int
-) -> None:
+def test_features_are_the_published_extractors(samples: int) -> None:
     """The published processor pads to the longest recording of a batch, and here there is one."""
-    wave = waveform(samples)
-    theirs = published(
+    wave = rising_noise(samples)
+    theirs = published_extractor()(
         wave.numpy(),
         sampling_rate=16_000,
         return_tensors="pt",
@@ -58,23 +47,12 @@ def test_features_are_the_published_extractors(
 
 
 def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
-    stream, spectrogram = waveform(80_000), CentredSpectrogram(128, span=None)
-    cache, begin = spectrogram.open(), 0
-    for end in range(5_120, 80_001, 5_120):
-        kept = stream[begin:end]
-        torch.testing.assert_close(
-            encoder_inputs(spectrogram.compute(cache, kept, begin)),
-            features(spectrogram, kept),
-            rtol=0,
-            atol=ROUNDING,
-        )
-        if end in (20_480, 51_200):
-            begin = end - 1_920
+    check_features_by_chunks(CentredSpectrogram(128, span=None), encoder_inputs)
 
 
 @pytest.mark.parametrize("samples", [0, 1, 200])
 def test_audio_that_is_too_short_to_be_mirrored_has_no_features(samples: int) -> None:
-    assert features(CentredSpectrogram(128, span=None), waveform(samples)).shape == (0, 128)
+    assert features(CentredSpectrogram(128, span=None), rising_noise(samples)).shape == (0, 128)
 
 
 def test_embeddings_are_counted_as_the_processor_does() -> None:
