@@ -25,6 +25,7 @@ from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
 from zoo.config.loader import HYDRA, Loader
 from zoo.config.signatures import complete
+from zoo.context.base import ContextSource
 from zoo.data import corpora, readers
 from zoo.data.corpora import Corpus
 from zoo.data.mixture import Mixture
@@ -68,6 +69,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "policy": (Policy,),
     "history": (History,),
     "synthesizer": (Synthesizer,),
+    "context": (ContextSource,),
     "recogniser": (NamedRecogniser,),
     "system": (StreamingSystem, Replay, ForeignSystem),
     "evaluation": (Settings,),
@@ -127,6 +129,7 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is 
     "wandb_sweep.yaml",
     "callbacks/default.yaml",
     "synthesizer/none.yaml",
+    "context/none.yaml",
     "system/base/streaming.yaml",
     "backbone/part/encoder_minitalks.yaml",
     "backbone/part/network_minitalks.yaml",
@@ -224,6 +227,8 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
     overrides = []
     if group == "backbone" and not choice.startswith("infinisst"):  # conventions are InfiniSST's
         overrides = ["system=streamatt"]
+    if group == "context":
+        overrides = ["context.path=file"]
     if group == "training" and choice in EXPERIMENTS:  # the experiment sets the widths
         overrides = [f"experiment={choice}", *tokenizer(choice)]
     cfg = compose(entry_point(group, choice), [f"{group}={choice}", *overrides])

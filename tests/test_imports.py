@@ -18,8 +18,10 @@ CONTRACT = {
 MAY_IMPORT = {
     "policies": {*CONTRACT, "zoo.policies"},
     "history": {*CONTRACT, "zoo.history"},
+    "context": {*CONTRACT, "zoo.context", "zoo.formats.documents", "zoo.formats.glossary"},
     "metrics": {
         *CONTRACT,
+        "zoo.formats.glossary",
         "zoo.talks",
         "zoo.disk.files",
         "zoo.metrics",
@@ -84,6 +86,7 @@ FORBIDDEN = {
     "zoo": {"benchmarks", "tests", "recipes", *SCRIPTS},
     "zoo/policies": {*NETWORKS, *CLOCK},
     "zoo/history": {*NETWORKS, *CLOCK},
+    "zoo/context": {*NETWORKS, *CLOCK},
     "zoo/systems": CLOCK,
     "zoo/synthesizers": {*ABOVE, *CLOCK},  # a synthesizer may know a backbone
     "zoo/backbones": {*ABOVE, *CLOCK, "zoo.synthesizers"},

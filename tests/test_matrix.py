@@ -104,7 +104,7 @@ def test_the_table_has_what_the_classes_expose_and_need() -> None:
     exposes = {name: sorted(map(str, part.exposes)) for name, part in choices("backbone").items()}  # type: ignore[attr-defined]
     needs = {
         noun: {name: sorted(map(str, part.needs)) for name, part in choices(noun).items()}  # type: ignore[attr-defined]
-        for noun in ("policy", "history", "synthesizer")
+        for noun in ("policy", "history", "synthesizer", "context")
     }
     found = {"exposes": exposes, "needs": needs}
     expected = f"tests/compatibility.yaml should read:\n{yaml.safe_dump(found, width=120)}"

@@ -48,6 +48,7 @@ class Capability(StrEnum):
             prefix and is computed from all kept audio.
         SPEECH: Decoder states from which target speech can be generated.
         AUDIO_TRIMMING: The oldest kept audio can be dropped at any frame.
+        CONTEXT: The prompt takes a text and terms; see ``Context``.
     """
 
     ALIGNMENT = "alignment"
@@ -56,6 +57,7 @@ class Capability(StrEnum):
     PREFIX = "prefix"
     SPEECH = "speech"
     AUDIO_TRIMMING = "audio_trimming"
+    CONTEXT = "context"
 
 
 class Task(StrEnum):
@@ -95,6 +97,30 @@ class StreamOutline:
     chunk: Samples
     frame: Samples
     segments: tuple[tuple[Samples, Samples], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of the source language and its translation, which may be equal, as of names."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the prompts of a stream contain besides its speech and its output.
+
+    Attributes:
+        text: Text about the talk, such as the abstract of a paper.
+        terms: Terms that the talk may have.
+    """
+
+    text: str = ""
+    terms: tuple[Term, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.terms)
 
 
 @dataclass(frozen=True, slots=True)

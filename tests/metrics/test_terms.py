@@ -74,7 +74,7 @@ def test_a_glossary_is_chosen_by_name_and_must_exist(glossary: str, tmp_path: Pa
         return dict(build(compose("evaluate", given).evaluation).metrics)
 
     assert list(metrics(glossary)) == ["TermAccuracy", "MaskedBLEU"]
-    with pytest.raises(ZooError, match="cannot be read"):
+    with pytest.raises(ZooError, match="There is no file"):
         metrics(str(tmp_path / "none.tsv"))
     empty = tmp_path / "empty.tsv"
     empty.write_text("\n\t\n")

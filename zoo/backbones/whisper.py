@@ -43,6 +43,7 @@ from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
     Capability,
+    Context,
     Cut,
     Hypothesis,
     Request,
@@ -70,9 +71,11 @@ class WhisperState(EncodedStreamState):
 
     Attributes:
         dropped_ids: Newest ids of the emitted text that a history has dropped, for the prompt.
+        known_ids: Ids of the context of the talk in prompts, by the task of the request.
     """
 
     dropped_ids: list[int] = field(default_factory=list)
+    known_ids: Mapping[Task, list[int]] = field(default_factory=dict)
 
 
 class Whisper(EncoderDecoder):
@@ -98,7 +101,10 @@ class Whisper(EncoderDecoder):
         multilingual: Whether the model supports languages other than English.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
+    exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {
+        Capability.TRANSCRIPT,
+        Capability.CONTEXT,
+    }
     frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
     longest_input = SPAN
     guarded = True
@@ -239,8 +245,7 @@ class Whisper(EncoderDecoder):
                 f"The tokenizer of {self.name} has no <|startofprev|>, which a prompt of earlier "
                 "text needs; set backbone.prompt_tokens=0 and no backbone.prompt."
             )
-        text = f" {self.prompt.strip()}" if self.prompt.strip() else ""  # as text after a space
-        self.prompt_ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        self.prompt_ids = self._written(self.prompt)
         if len(self.prompt_ids) + self.prompt_tokens > LONGEST_PROMPT:
             raise ZooError(
                 f"backbone.prompt has {len(self.prompt_ids)} tokens; with "
@@ -249,8 +254,46 @@ class Whisper(EncoderDecoder):
             )
 
     def open(self, session: Session) -> WhisperState:
-        """Create the empty state of a new stream; see ``EncoderDecoder.open``."""
-        return WhisperState(features=super().open(session).features)
+        """Create the empty state of a new stream; see ``EncoderDecoder.open``.
+
+        Raises:
+            ZooError: The terms of the context do not fit into the prompt.
+        """
+        known_ids = {task: self._known_ids(session.context, task) for task in Task}
+        return WhisperState(features=super().open(session).features, known_ids=known_ids)
+
+    def _known_ids(self, context: Context, task: Task) -> list[int]:
+        """Return the ids of a context as if it had been written before, in the language of a task.
+
+        Raises ZooError if the model has no prompts, or if the terms do not fit. A text is in the
+        language of the translation, and its end is left out if it does not fit.
+        """
+        if not context:
+            return []
+        if self.prompt_start is None:
+            raise ZooError(
+                f"The tokenizer of {self.name} has no <|startofprev|>, which a context needs; set "
+                "context=none."
+            )
+        is_transcript = task is Task.TRANSCRIPTION
+        terms = [term.source if is_transcript else term.target for term in context.terms]
+        term_ids = self._written(", ".join(dict.fromkeys(terms)))
+        taken = 0 if is_transcript else len(self.prompt_ids) + self.prompt_tokens
+        room = LONGEST_PROMPT - taken - len(term_ids)
+        if room < 0:
+            raise ZooError(
+                f"The {len(terms)} terms of context.path have {len(term_ids)} tokens; the prompt "
+                f"of Whisper has room for {LONGEST_PROMPT - taken}. Leave out terms."
+            )
+        text_ids = [] if is_transcript else self._written(context.text)
+        return [*text_ids[:room], *term_ids]
+
+    def _written(self, text: str) -> list[int]:
+        """Return the ids of a text after a space, with special tokens as plain text."""
+        if not text.strip():
+            return []
+        options = {"add_special_tokens": False, "split_special_tokens": True}
+        return list(self.tokenizer(f" {text.strip()}", **options)["input_ids"])
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Keep dropped text for the prompt, and drop the encoder output of dropped audio."""
@@ -261,9 +304,12 @@ class Whisper(EncoderDecoder):
             state.dropped_ids = [*state.dropped_ids, *dropped][-self.prompt_tokens :]
 
     def context(self, session: Session, task: Task) -> list[int]:
-        """Return the prompt: the constant text and dropped text; none for transcripts."""
-        earlier = [*self.prompt_ids, *session.backbone_state.dropped_ids]
-        if not earlier or self.prompt_start is None or task is Task.TRANSCRIPTION:
+        """Return the prompt: the context of the talk, and for translations what they follow."""
+        state: WhisperState = session.backbone_state
+        earlier = [*state.known_ids[task]]
+        if task is Task.TRANSLATION:
+            earlier = [*self.prompt_ids, *earlier, *state.dropped_ids]
+        if not earlier or self.prompt_start is None:
             return []
         return [self.prompt_start, *earlier]
 

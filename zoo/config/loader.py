@@ -44,6 +44,7 @@ PARTS = (
     "policy",
     "history",
     "synthesizer",
+    "context",
     "convention",
 )  # groups that a system chooses
 SEVERAL = ("metric", "experiment")  # groups of which no choice may be named

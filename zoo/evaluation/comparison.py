@@ -22,6 +22,7 @@ PARTS = (
     "policy",
     "history",
     "synthesizer",
+    "context",
     "source_language",
     "target_language",
 )

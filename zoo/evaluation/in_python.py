@@ -115,7 +115,7 @@ def _check(system: StreamingSystem, talks: Sequence[Talk], settings: Settings) -
         if value is not None:
             system.check_knob(value)
     check_talks(talks, source=system.source_language, target=system.target_language)
-    if problem := system.audio_problem(talks_to_stream(talks, settings.view)):
+    if problem := system.talk_problem(talks_to_stream(talks, settings.view)):
         raise ZooError(problem)
 
 

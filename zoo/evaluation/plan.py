@@ -228,6 +228,6 @@ def check_lengths(systems: "Sequence[System]", talks: Sequence[Talk], settings: 
         for value in knob_values(system, settings):
             if value is not None:
                 system.turn_knob(value)  # of the system without weights, which never streams
-            problem = system.audio_problem(talks)
+            problem = system.talk_problem(talks)
             if problem:
                 raise ZooError(problem)

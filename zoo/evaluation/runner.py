@@ -163,7 +163,7 @@ class Evaluator:
 
         if upper_bound and self.settings.upper_bound and has_references(self.talks):
             segments = talks_to_stream(self._recordings, "segments")
-            problem = system.audio_problem(segments, whole=True)
+            problem = system.talk_problem(segments, whole=True)
             if problem:
                 self.notes.append(f"The row {system.name} offline is skipped: {problem}")
                 return

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.formats.glossary import read_glossary
 from zoo.languages import Language
 from zoo.metrics.quality import BLEU, CorpusQuality
 
@@ -17,26 +17,16 @@ class Glossary:
     """Target terms, which match without regard to case, and words as a whole.
 
     Args:
-        path: Text file with an entry per line: a target term, or a source term, a tab and the
-            target term. Blank lines are left out, and a target term counts once.
+        path: Text file that ``zoo.formats.glossary`` reads. A target term counts once.
         language: Target language; without spaces between words, terms match anywhere.
 
     Raises:
-        ZooError: The file cannot be read, or has no entry.
+        ZooError: The file cannot be read, or has no terms.
     """
 
     def __init__(self, path: str, language: Language) -> None:
-        try:
-            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ZooError(
-                f"Glossary {path} cannot be read; it is a text file (UTF-8) with a term, or a "
-                "source term, a tab and its translation, per line."
-            ) from error
-        terms = [line.split("\t")[-1].strip() for line in lines]
-        self.terms = list(dict.fromkeys(" ".join(term.split()).lower() for term in terms if term))
-        if not self.terms:
-            raise ZooError(f"Glossary {path} has no terms; write one per line.")
+        terms = read_glossary(Path(path).expanduser())
+        self.terms = list(dict.fromkeys(term.target.lower() for term in terms))
         edge = r"\b" if language.unit == "word" else ""
         self._patterns = [
             re.compile(

@@ -13,6 +13,7 @@ from zoo.languages import Language
 from zoo.streaming.text import TextStream
 from zoo.types import (
     SAMPLE_RATE,
+    Context,
     Cut,
     Frames,
     Hypothesis,
@@ -21,6 +22,8 @@ from zoo.types import (
     SpeechChunk,
     StreamEvent,
 )
+
+NO_CONTEXT = Context()
 
 
 def empty_token_ids() -> Tensor:
@@ -43,6 +46,7 @@ class Session:
         latency_multiplier: Number of base chunks that the system receives per step.
         longest_input: Longest audio that the backbone accepts at once, in samples. None: any.
         segments: (begin, end) of the reference segments in samples of the stream, if known.
+        context: What the prompts of the stream contain besides its speech.
         audio: (n,) kept samples.
         audio_start: Position of ``audio[0]`` in the stream, in samples.
         prefix_ids: (kept,) written token ids that are still kept.
@@ -65,6 +69,7 @@ class Session:
     latency_multiplier: int = 1
     longest_input: Samples | None = None
     segments: tuple[tuple[Samples, Samples], ...] = ()
+    context: Context = NO_CONTEXT
     audio: Tensor = field(default_factory=lambda: torch.zeros(0))
     audio_start: Samples = 0
     prefix_ids: Tensor = field(default_factory=empty_token_ids)

@@ -10,16 +10,18 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
+from zoo.context.base import ContextSource
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import DETECTED, Language
 from zoo.policies.base import Policy
-from zoo.streaming.session import Session, SpeechRequest
+from zoo.streaming.session import NO_CONTEXT, Session, SpeechRequest
 from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
+from zoo.systems.limits import audio_problem, in_samples
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
@@ -42,11 +44,9 @@ from zoo.types import (
     EventKind,
     Hypothesis,
     Request,
-    Samples,
     Seconds,
     SpeechChunk,
     StreamEvent,
-    StreamOutline,
     Task,
 )
 
@@ -72,6 +72,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Duration of a base chunk in seconds.
         latency_multiplier: Number of base chunks per step.
         synthesizer: Generates target speech. None: text output only.
+        context: Reads what prompts contain besides the speech. None: nothing.
         step_order: Order of the last two parts of a step: ``speech_first`` synthesises new words
             with all text that was kept before them; ``history_first`` only with the text that the
             history keeps with them (the order of SimulU's steps 4 and 5).
@@ -95,6 +96,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Seconds,
         latency_multiplier: int = 1,
         synthesizer: Synthesizer | None = None,
+        context: ContextSource | None = None,
         step_order: StepOrder = "speech_first",
         end_silence_seconds: Seconds = 0.1,
         knob: Knob | None = None,
@@ -110,7 +112,7 @@ class StreamingSystem(TranslatingSystem):
         check_choice("system.step_order", step_order, get_args(StepOrder))
         check_numbers(f"System {name!r}", least=0, most=10, end_silence_seconds=end_silence_seconds)
         history.guard(by_default=backbone.guarded)
-        self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
+        self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer, context)
         if self.source_language is DETECTED and not backbone.detects_language:
             raise ZooError(
                 f"{type(backbone).__name__} does not detect the language of the speech; set "
@@ -124,6 +126,7 @@ class StreamingSystem(TranslatingSystem):
         self.policy = policy
         self.history = history
         self.synthesizer = synthesizer
+        self.context = context
         self.step_order = step_order
         self.end_silence_seconds = end_silence_seconds
         if knob and not knob.values:
@@ -156,6 +159,7 @@ class StreamingSystem(TranslatingSystem):
             "policy": self.policy,
             "history": self.history,
             "synthesizer": self.synthesizer,
+            "context": self.context,
         }
         return [f"{name}={type(part).__name__}" for name, part in parts.items() if part is not None]
 
@@ -204,6 +208,7 @@ class StreamingSystem(TranslatingSystem):
             latency_multiplier=self.latency_multiplier,
             longest_input=self.backbone.longest_input,
             segments=in_samples(segments),
+            context=self.context.context(talk) if self.context and talk else NO_CONTEXT,
         )
 
         session.policy_state, session.history_state = self.policy.open(), self.history.open()
@@ -216,33 +221,25 @@ class StreamingSystem(TranslatingSystem):
         argument = self.backbone.unnamed_weights()
         return None if argument is None else f"backbone.{argument}"
 
-    def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
-        """Compare the longest audio that history and policy may keep with the backbone's limit.
+    def talk_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
+        """Compare the longest kept audio with the backbone's limit, and read the context of talks.
 
         See ``System``.
         """
-        limit = self.backbone.longest_input
-        if limit is None:
-            return None
-        for talk in talks:
-            duration = round(talk.duration * SAMPLE_RATE)
-            outline = StreamOutline(
-                duration=duration,
-                chunk=duration if whole else self.chunk_samples,
-                frame=self.backbone.frame_samples,
-                segments=in_samples((segment.offset, segment.end) for segment in talk.segments),
-            )
-            longest = min(
-                duration, self.history.longest_audio(outline), self.policy.longest_audio(outline)
-            )
-            if longest > limit:
-                return (
-                    f"{type(self.backbone).__name__} encodes at most {limit / SAMPLE_RATE:g} s at "
-                    f"once, but system {self.name!r} may keep {longest / SAMPLE_RATE:g} s of talk "
-                    f"{talk.name!r}; choose shorter segments, a history whose max_seconds leaves "
-                    "room for one chunk, or a shorter chunk."
-                )
-        return None
+        if self.context is not None:
+            for talk in talks:
+                try:
+                    self.context.context(talk.name)
+                except ZooError as error:
+                    return str(error)
+        return audio_problem(
+            talks,
+            name=self.name,
+            backbone=self.backbone,
+            history=self.history,
+            policy=self.policy,
+            chunk=None if whole else self.chunk_samples,
+        )
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch of training examples, a scalar."""
@@ -477,10 +474,3 @@ class StreamingSystem(TranslatingSystem):
             session.events.append(
                 StreamEvent(kind, start, reason=reason, tokens=cut.tokens, frames=cut.frames)
             )
-
-
-def in_samples(
-    segments: Iterable[tuple[Seconds, Seconds]],
-) -> tuple[tuple[Samples, Samples], ...]:
-    """Convert (begin, end) of segments from seconds to samples."""
-    return tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments)

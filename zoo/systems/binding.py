@@ -7,17 +7,22 @@ from typing import cast
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.families import concrete_classes
+from zoo.context.base import ContextSource
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.policies.base import Policy
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
 
-Part = Policy | History | Synthesizer
+Part = Policy | History | Synthesizer | ContextSource
 
 
 def bind(
-    backbone: Backbone, policy: Policy, history: History, synthesizer: Synthesizer | None = None
+    backbone: Backbone,
+    policy: Policy,
+    history: History,
+    synthesizer: Synthesizer | None = None,
+    context: ContextSource | None = None,
 ) -> frozenset[Capability]:
     """Check that a backbone exposes every capability that the other parts need.
 
@@ -26,6 +31,7 @@ def bind(
         policy: Policy of the system.
         history: History of the system.
         synthesizer: Synthesizer of the system. None: text output only.
+        context: Context source of the system. None: prompts without context.
 
     Returns:
         All capabilities that the parts need.
@@ -35,12 +41,13 @@ def bind(
             needs. The message names it and the choices that fit.
     """
     needs: frozenset[Capability] = frozenset()
-    parts: list[tuple[type[Part], Part | None]] = [
-        (Policy, policy),
-        (History, history),
-        (Synthesizer, synthesizer),
+    parts: list[tuple[str, type[Part], Part | None]] = [
+        ("policy", Policy, policy),
+        ("history", History, history),
+        ("synthesizer", Synthesizer, synthesizer),
+        ("context", ContextSource, context),
     ]
-    for kind, part in parts:
+    for noun, kind, part in parts:
         if part is None:
             continue
         missing = part.needs - backbone.exposes
@@ -48,8 +55,8 @@ def bind(
             hints = [backbone.unexposed[one] for one in sorted(missing & {*backbone.unexposed})]
             unexposed = " ".join([type(backbone).__name__, "does not expose", *hints])
             raise ZooError(
-                f"{kind.__name__} {type(part).__name__} needs {', '.join(sorted(missing))}, which "
-                f"backbone {unexposed}; {kind.__name__.lower()} choices that fit it: "
+                f"{noun.capitalize()} {type(part).__name__} needs {', '.join(sorted(missing))}, which "
+                f"backbone {unexposed}; {noun} choices that fit it: "
                 f"{_fitting_choices(kind, backbone.exposes)}."
             )
         needs |= part.needs

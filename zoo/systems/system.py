@@ -157,15 +157,15 @@ class System(lightning.LightningModule):
         """
         raise NotImplementedError
 
-    def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
-        """Check before streaming whether the system accepts all audio that it may receive.
+    def talk_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
+        """Check before streaming whether the system accepts talks: their audio and context.
 
         Args:
             talks: Talks to stream.
             whole: Whether each talk is one chunk, for offline decoding.
 
         Returns:
-            A sentence about the first talk with too much audio; None if there is none.
+            A sentence about the first talk that cannot be streamed; None if there is none.
         """
         return None
 

@@ -96,7 +96,7 @@ class TranslatingSystem(System):
 
     def _check_audio(self, talk: Talk) -> None:
         """Raise ZooError if the backbone cannot encode what the system may keep of a talk."""
-        if problem := self.audio_problem([talk]):
+        if problem := self.talk_problem([talk]):
             raise ZooError(problem)
 
     def _start_streaming(self, beginning: Source) -> None:

@@ -52,7 +52,7 @@ def translate(cfg: Config) -> None:
     system = streaming_system(cfg)
     with tempfile.TemporaryDirectory() as folder:
         talks, microphone = sources(cfg, Path(folder))
-        problem = system.audio_problem(
+        problem = system.talk_problem(
             talks or [without_references(MICROPHONE, None, DAY, cfg.source_language)]
         )
         if problem:

@@ -70,7 +70,11 @@ class Cascade(HeadAlignment, Backbone):
     """
 
     trains_on = ExcerptConfig
-    exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX, Capability.ALIGNMENT}
+    exposes: ClassVar[frozenset[Capability]] = NEEDED | {
+        Capability.PREFIX,
+        Capability.ALIGNMENT,
+        Capability.CONTEXT,
+    }
     hub_task = "translation"  # an export has the translator
 
     transcriber: Backbone
@@ -266,6 +270,7 @@ class Cascade(HeadAlignment, Backbone):
             text_stream=TextStream(decode=self.transcriber.text, separator=target.separator),
             latency_multiplier=session.latency_multiplier,
             segments=session.segments,
+            context=session.context,
         )
         transcribing.backbone_state = self.transcriber.open(transcribing)
         return CascadeState(transcribing)
@@ -503,6 +508,7 @@ class Cascade(HeadAlignment, Backbone):
             "target": session.target_language,
             "transcript": transcript.text,
             "translation": self.text(session.prefix_ids.tolist()),
+            "context": session.context,
         }
 
     def _source_tokens(self, session: Session, transcript: TimedTranscript) -> SourceTokens:

@@ -11,30 +11,34 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.backbones.common.text.vocabulary import CLOSING, detokenise
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.streaming.session import NO_CONTEXT
+from zoo.types import Context
 
 FIELDS = ("source", "target", "transcript", "translation")
 PrefixPlace = Literal["prompt", "answer", "both"]
 
 
 class PromptFields(TypedDict):
-    """What a prompt contains: the languages, the transcript and the translation so far."""
+    """What a prompt contains: languages, transcript, translation so far, and context."""
 
     source: Language
     target: Language
     transcript: str
     translation: str
+    context: Context
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class Template(ContextStrings):
     """Strings of the prompt around transcript and translation.
 
     The default instruction is the instruction of StreamUni (section 4.2), in the chat format of
-    Phi-4-mini.
+    Phi-4-mini. The context precedes the instruction, which may end with the translation.
 
     Attributes:
         instruction: Text with {transcript}. The text may also contain {source} and {target}, the
@@ -44,6 +48,8 @@ class Template:
         assistant: String before the answer.
     """
 
+    document: str = "Context: {text}\n\n"
+    terms: str = "term_map:\n{terms}\n\n"
     instruction: str = (
         "Translate the {source} text to {target} based on the given {target} translation. "
         "{source} text: {transcript}. {target} translation: {translation}"
@@ -56,8 +62,10 @@ class Template:
         """Check the instruction.
 
         Raises:
-            ZooError: If ``instruction`` lacks {transcript} or contains an unknown name in braces.
+            ZooError: If ``instruction`` lacks {transcript} or contains an unknown name in braces,
+                or if a string of the context has wrong fields.
         """
+        self.check_context()
         filled = fill_fields(self.instruction, **{name: f"<{name}>" for name in FIELDS})
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
@@ -113,7 +121,13 @@ class CascadePrompt(ChatPrompt):
         return self.prefix_place != "prompt"
 
     def opening(
-        self, *, source: Language, target: Language, transcript: str, translation: str
+        self,
+        *,
+        source: Language,
+        target: Language,
+        transcript: str,
+        translation: str,
+        context: Context = NO_CONTEXT,
     ) -> list[int]:
         """Token ids before the answer.
 
@@ -122,12 +136,19 @@ class CascadePrompt(ChatPrompt):
             target: Target language.
             transcript: Text of the transcript.
             translation: Text of the translation written so far.
+            context: What is known of the talk.
         """
-        text, _, _ = self._format(source, target, transcript, translation)
+        text, _, _ = self._format(source, target, transcript, translation, context)
         return self.ids(text)
 
     def transcript_characters(
-        self, *, source: Language, target: Language, transcript: str, translation: str
+        self,
+        *,
+        source: Language,
+        target: Language,
+        transcript: str,
+        translation: str,
+        context: Context = NO_CONTEXT,
     ) -> list[int | None]:
         """Characters of the transcript at the token ids before the answer.
 
@@ -138,12 +159,13 @@ class CascadePrompt(ChatPrompt):
             target: Target language.
             transcript: Text of the transcript.
             translation: Text of the translation written so far.
+            context: What is known of the talk.
 
         Returns:
             For each id of ``opening``, the index of its last character in the transcript without
             surrounding spaces. None for tokens without a character of the transcript.
         """
-        text, begin, _ = self._format(source, target, transcript, translation)
+        text, begin, _ = self._format(source, target, transcript, translation, context)
         end = begin + len(transcript.strip())
         _, offsets = self._encode(text)
         return [
@@ -152,7 +174,13 @@ class CascadePrompt(ChatPrompt):
         ]
 
     def quoted(
-        self, *, source: Language, target: Language, transcript: str, translation: str
+        self,
+        *,
+        source: Language,
+        target: Language,
+        transcript: str,
+        translation: str,
+        context: Context = NO_CONTEXT,
     ) -> tuple[list[int], list[bool]]:
         """Token ids before the answer, with a mask of the translation in the instruction.
 
@@ -161,12 +189,13 @@ class CascadePrompt(ChatPrompt):
             target: Target language.
             transcript: Text of the transcript.
             translation: Text of the translation written so far.
+            context: What is known of the talk.
 
         Returns:
             Token ids (T,), and a mask (T,) that is True at ids of the translation. All values are
             False if the instruction does not contain the translation.
         """
-        text, _, begin = self._format(source, target, transcript, translation)
+        text, _, begin = self._format(source, target, transcript, translation, context)
         end = begin
         if self.prefix_place != "answer":
             end = begin + len(translation.strip())
@@ -202,7 +231,12 @@ class CascadePrompt(ChatPrompt):
         return [*self.ids(f" {word}"), *tokens[word_length:]]
 
     def _format(
-        self, source: Language, target: Language, transcript: str, translation: str
+        self,
+        source: Language,
+        target: Language,
+        transcript: str,
+        translation: str,
+        context: Context,
     ) -> tuple[str, int, int]:
         """The text before the answer, and where the transcript and the translation begin in it."""
         fields = {
@@ -213,10 +247,11 @@ class CascadePrompt(ChatPrompt):
         }
         template = self.template
         instruction = template.instruction.format(**fields)
-        text = f"{template.user}{instruction}{template.end}{template.assistant}"
+        opening = f"{template.user}{template.context(context, self.reserved)}"
+        text = f"{opening}{instruction}{template.end}{template.assistant}"
         before = [
             template.instruction.partition(field)[0].format(**fields)
             for field in ("{transcript}", "{translation}")
         ]
-        transcript_begin, translation_begin = (len(template.user) + len(part) for part in before)
+        transcript_begin, translation_begin = (len(opening) + len(part) for part in before)
         return text, transcript_begin, translation_begin

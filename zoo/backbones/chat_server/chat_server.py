@@ -71,7 +71,7 @@ class ChatServer(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING, Capability.CONTEXT}
     )
     weights_key = "model"
     frame_samples: Samples = SAMPLE_RATE // 100
@@ -269,7 +269,7 @@ class ChatServer(Backbone):
         if state.transcript is None or state.span != span:
             separator = self.prompt.template.separator
             completion = self._request(
-                self.prompt.transcription(samples, session.target_language),
+                self.prompt.transcription(samples, session.target_language, session.context),
                 lambda text: text.endswith(separator),
             )
             text = clean_text(completion.text.removesuffix(separator)).strip()
@@ -300,7 +300,11 @@ class ChatServer(Backbone):
             return complete_words(new, target, self.words) >= max_words
 
         messages = self.prompt.translation(
-            samples, target, transcript=transcript, written=prefix.strip()
+            samples,
+            target,
+            transcript=transcript,
+            written=prefix.strip(),
+            context=session.context,
         )
         completion = self._request(messages, stop)
         new = self._continuation(prefix, completion.text, target)

@@ -9,10 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.audio import files as audio
+from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import fill_fields
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.types import Samples
+from zoo.streaming.session import NO_CONTEXT
+from zoo.types import Context, Samples
 
 AudioPart = Literal["input_audio", "audio_url"]
 PrefixPlace = Literal["answer", "prompt"]
@@ -27,8 +29,10 @@ FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class Template(ContextStrings):
     """Texts of the requests. The server adds the chat format of its model.
+
+    The context follows the instruction.
 
     Attributes:
         instruction: Instruction of a chain of thought (StreamUni, section 4.1); may contain
@@ -59,6 +63,7 @@ class Template:
         Raises:
             ZooError: If the separator is blank, or a text has other fields in braces than its own.
         """
+        self.check_context()
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
         for name, fields in FIELDS.items():
@@ -88,17 +93,27 @@ class ChatServerPrompt:
     audio_part: AudioPart
     direct: bool
 
-    def transcription(self, samples: Tensor, target: Language) -> list[Message]:
+    def transcription(
+        self, samples: Tensor, target: Language, context: Context = NO_CONTEXT
+    ) -> list[Message]:
         """Messages whose answer is the transcript, the separator and a translation.
 
         Args:
             samples: Audio (n,).
             target: Target language.
+            context: What is known of the talk.
         """
-        return [self._user(samples, self.template.instruction.format(target=target.name))]
+        instruction = self.template.instruction.format(target=target.name)
+        return [self._user(samples, instruction + self.template.context(context))]
 
     def translation(
-        self, samples: Tensor, target: Language, *, transcript: str, written: str
+        self,
+        samples: Tensor,
+        target: Language,
+        *,
+        transcript: str,
+        written: str,
+        context: Context = NO_CONTEXT,
     ) -> list[Message]:
         """Messages whose answer continues the translation.
 
@@ -107,10 +122,12 @@ class ChatServerPrompt:
             target: Target language.
             transcript: Transcript of the audio; empty if ``direct``.
             written: Translation written so far.
+            context: What is known of the talk.
         """
         template = self.template
+        known = template.context(context)
         if self.prefix_place == "prompt":
-            text = template.direct.format(target=target.name)
+            text = template.direct.format(target=target.name) + known
             if transcript:
                 text += template.transcript.format(transcript=transcript)
             if written:
@@ -118,7 +135,7 @@ class ChatServerPrompt:
             return [self._user(samples, text)]
 
         instruction = template.direct if self.direct else template.instruction
-        user = self._user(samples, instruction.format(target=target.name))
+        user = self._user(samples, instruction.format(target=target.name) + known)
         texts = [written] if self.direct else [transcript, template.separator, written]
         answer = " ".join(text for text in texts if text)
         return [user, {"role": "assistant", "content": answer}] if answer else [user]

@@ -16,6 +16,7 @@ from zoo.types import Capability, Cut, Samples
 
 # Capabilities of every backbone that encodes all kept audio and continues the emitted prefix.
 OFFLINE = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.AUDIO_TRIMMING})
+PROMPTED = OFFLINE | {Capability.CONTEXT}  # and of those that are language models
 
 EncodeAudio = Callable[[Sequence[Session], Sequence[Tensor]], list[Tensor]]
 

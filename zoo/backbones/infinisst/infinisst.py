@@ -37,7 +37,7 @@ class InfiniSST(SpeechLLM):
     of chunks per turn. Keys and values of earlier turns stay in a sliding window (section 3.5).
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS, Capability.CONTEXT})
     frame_samples = FRAME_SAMPLES
     experiment = "infinisst_minitalks"
 
@@ -235,6 +235,7 @@ class InfiniSST(SpeechLLM):
             source=session.source_language,
             target=session.target_language,
             multiplier=session.latency_multiplier,
+            context=session.context,
         )
 
     def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:

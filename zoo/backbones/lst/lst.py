@@ -19,7 +19,7 @@ from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import (
-    OFFLINE,
+    PROMPTED,
     EncodedStreamState,
     encoder_memories,
     forget_memory,
@@ -66,7 +66,7 @@ class LST(HeadAlignment, SpeechLLM):
         vocabularies: Word boundaries of the tokenizer's tokens, for each kind of text unit.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = OFFLINE
+    exposes: ClassVar[frozenset[Capability]] = PROMPTED
     frame_samples: Samples = EMBEDDING_SAMPLES
     experiment = "lst_minitalks"
     weights_key = "name"
@@ -423,5 +423,8 @@ class LST(HeadAlignment, SpeechLLM):
     def _instruction(self, session: Session) -> list[int]:
         """Return the token ids of the instruction for the languages of a session."""
         return self.prompt.instruction(
-            source=session.source_language, target=session.target_language, multiplier=1
+            source=session.source_language,
+            target=session.target_language,
+            multiplier=1,
+            context=session.context,
         )

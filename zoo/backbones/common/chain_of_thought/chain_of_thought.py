@@ -34,7 +34,7 @@ from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtS
 from zoo.backbones.common.chain_of_thought.transcripts import aligned_transcript, plain_transcript
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
-from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
+from zoo.backbones.common.encoder_memory import PROMPTED, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids
@@ -76,7 +76,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             model's generation configuration.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
+    exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
     trains_on = SpeechChainOfThoughtConfig
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
@@ -165,7 +165,7 @@ class ChainOfThought(HeadAlignment, Backbone):
         self.template = self.chat if template is None else template
         self.direct = direct
         if direct:
-            self.exposes = OFFLINE  # type: ignore[misc]  # the binding reads those of the instance
+            self.exposes = PROMPTED  # type: ignore[misc]  # the binding reads those of the instance
         self.draft = draft
         self.reuse = reuse
         self.search = search
@@ -574,8 +574,8 @@ class ChainOfThought(HeadAlignment, Backbone):
             Embeddings (n, width) to feed, and the cached keys and values before them. The cache is
             None if the whole prompt has to be fed.
         """
+        opening = self._embed_opening(session, speech)
         if self.direct:
-            opening = self._embed_opening(session, speech)
             return torch.cat([opening, self._embed(text.prefix)]), None
 
         state: ThoughtState = session.backbone_state
@@ -588,14 +588,14 @@ class ChainOfThought(HeadAlignment, Backbone):
 
         ids = [*state.translated, *self.prompt.separator, *text.prefix]
         if current is None or current.cache is None or current.ids != state.translated:
-            return torch.cat([self._embed_opening(session, speech), self._embed(ids)]), None
-        opening_length = len(self.prompt.opening(len(speech), session.target_language))
-        cached_answer_length = current.cache.shape[3] - opening_length
+            return torch.cat([opening, self._embed(ids)]), None
+        cached_answer_length = current.cache.shape[3] - len(opening)
         return self._embed(ids[cached_answer_length:]), current.cache
 
     def _embed_opening(self, session: Session, speech: Tensor) -> Tensor:
         """Embed the prompt before the answer as (n, width), with the speech embeddings inserted."""
-        embeddings = self._embed(self.prompt.opening(len(speech), session.target_language))
+        ids = self.prompt.opening(len(speech), session.target_language, session.context)
+        embeddings = self._embed(ids)
         embeddings[self.prompt.speech :][: len(speech)] = speech.to(embeddings)
         return embeddings
 

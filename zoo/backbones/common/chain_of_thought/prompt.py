@@ -8,16 +8,21 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.streaming.session import NO_CONTEXT
+from zoo.types import Context
+
+KEPT = 64  # instructions whose ids are kept: streams have few contexts, training examples many
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class Template(ContextStrings):
     """Strings of the prompt around the speech embeddings (StreamUni, section 4.1).
 
-    The defaults follow the chat format of Phi-4-Multimodal.
+    The defaults follow the chat format of Phi-4-Multimodal. The context follows the instruction.
 
     Attributes:
         user: String before the speech embeddings.
@@ -47,8 +52,9 @@ class Template:
 
         Raises:
             ZooError: If ``separator`` is blank, or if an instruction contains a name in braces
-                other than {target}.
+                other than {target}, or if a string of the context has wrong fields.
         """
+        self.check_context()
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
         for instruction in (self.instruction, self.direct):
@@ -100,7 +106,7 @@ class ThoughtPrompt(ChatPrompt):
         self.separator = self.ids(template.separator)
         if len(self.separator) != 1:
             self.separator = self.ids(f" {template.separator}")
-        self._instruction_ids: dict[str, list[int]] = {}  # by name of the target language
+        self._instruction_ids: dict[tuple[str, Context], list[int]] = {}
         self._user_ids = self.ids(template.user)
         self._assistant_ids = self.ids(template.assistant)
 
@@ -109,18 +115,24 @@ class ThoughtPrompt(ChatPrompt):
         """Position of the first speech embedding in an opening."""
         return len(self._user_ids)
 
-    def opening(self, embeddings: int, target: Language) -> list[int]:
+    def opening(
+        self, embeddings: int, target: Language, context: Context = NO_CONTEXT
+    ) -> list[int]:
         """Token ids before the answer.
 
         Args:
             embeddings: Number of speech embeddings; ``audio`` is repeated for each embedding.
             target: Target language of the translation.
+            context: What is known of the talk.
         """
-        if target.name not in self._instruction_ids:
+        key = target.name, context
+        if key not in self._instruction_ids:
+            if len(self._instruction_ids) >= KEPT:
+                self._instruction_ids.clear()
             template = self.template.direct if self.direct else self.template.instruction
-            instruction = template.format(target=target.name)
-            self._instruction_ids[target.name] = self.ids(instruction)
-        instruction_ids = self._instruction_ids[target.name]
+            known = self.template.context(context, self.reserved)
+            self._instruction_ids[key] = self.ids(template.format(target=target.name) + known)
+        instruction_ids = self._instruction_ids[key]
         speech_ids = [self.audio] * embeddings
         return [*self._user_ids, *speech_ids, *instruction_ids, self.end, *self._assistant_ids]
 

@@ -6,17 +6,22 @@ from dataclasses import dataclass, replace
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
+from zoo.streaming.session import NO_CONTEXT
+from zoo.types import Context
 
 MAX_LISTED_MULTIPLIER = 64  # largest latency multiplier that an error message lists
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class Template(ContextStrings):
     """Strings of the dialogue; the defaults are Llama 3's chat format.
+
+    The context ends the instruction, before its ``end_of_turn``.
 
     Attributes:
         instruction: First string of the dialogue. It may contain the fields {source} and {target}
@@ -45,6 +50,7 @@ class Template:
 
     def __post_init__(self) -> None:
         """Raises ZooError for unknown fields in braces."""
+        self.check_context()
         latency = fill_fields(self.latency, multiplier=1)
         names = {"source": "", "target": "", "multiplier": 1, "latency": latency}
         if latency is None or fill_fields(self.instruction, **names) is None:
@@ -54,18 +60,20 @@ class Template:
                 f"{self.instruction!r} and {self.latency!r}."
             )
 
-    def filled(self, *, source: str, target: str, multiplier: int) -> str:
+    def filled(self, *, source: str, target: str, multiplier: int, known: str = "") -> str:
         """Return the instruction with values in place of its fields in braces.
 
         Args:
             source: English name of the source language.
             target: English name of the target language.
             multiplier: Latency multiplier m.
+            known: The context of the talk, see ``ContextStrings.context``.
         """
         latency = self.latency.format(multiplier=multiplier)
-        return self.instruction.format(
-            source=source, target=target, multiplier=multiplier, latency=latency
-        )
+        body = self.instruction.removesuffix(self.end_of_turn)
+        end = self.instruction.removeprefix(body)
+        filled = body.format(source=source, target=target, multiplier=multiplier, latency=latency)
+        return f"{filled}{known}{end}"
 
     def added_tokens(self, most: int) -> list[str]:
         """Return the tokens that a training adds to the tokenizer of a pretrained language model.
@@ -183,13 +191,21 @@ class DialoguePrompt(ChatPrompt):
         self._user = self.ids(template.user)
         self._assistant = self.ids(template.assistant)
 
-    def instruction(self, *, source: Language, target: Language, multiplier: int) -> list[int]:
+    def instruction(
+        self,
+        *,
+        source: Language,
+        target: Language,
+        multiplier: int,
+        context: Context = NO_CONTEXT,
+    ) -> list[int]:
         """Return the ids of the instruction, which the decoder's window always keeps.
 
         Args:
             source: Language of the speech.
             target: Language of the translation.
             multiplier: Latency multiplier m.
+            context: What is known of the talk.
 
         Raises:
             ZooError: If the template has a latency token and the tokenizer lacks the token for m.
@@ -201,9 +217,9 @@ class DialoguePrompt(ChatPrompt):
                 f"The tokenizer has no latency token for m = {multiplier}; "
                 f"it has tokens {available}."
             )
-        return self.ids(
-            self.template.filled(source=source.name, target=target.name, multiplier=multiplier)
-        )
+        names = {"source": source.name, "target": target.name}
+        known = self.template.context(context, self.reserved)
+        return self.ids(self.template.filled(**names, multiplier=multiplier, known=known))
 
     def _has_latency(self, multiplier: int) -> bool:
         return len(self.ids(self.template.latency.format(multiplier=multiplier))) == 1

@@ -10,10 +10,17 @@ from zoo.errors import ZooError
 
 
 class ChatPrompt:
-    """Base class of builders that convert a chat format to token ids."""
+    """Base class of builders that convert a chat format to token ids.
+
+    Attributes:
+        tokenizer: Tokenizer of the language model.
+        reserved: Special tokens, which are no text.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self.tokenizer = tokenizer
+        tokens = (str(token) for token in tokenizer.added_tokens_decoder.values())
+        self.reserved = frozenset(token for token in tokens if token.strip())
 
     def ids(self, text: str) -> list[int]:
         """Tokenise a text without adding special tokens."""
@@ -47,7 +54,7 @@ def find_special_tokens(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
 
 
-def fill_fields(text: str, **fields: object) -> str | None:
+def fill_fields(text: str, /, **fields: object) -> str | None:
     """Return ``text.format(**fields)``, or None if ``text`` contains unknown fields in braces."""
     try:
         return text.format(**fields)

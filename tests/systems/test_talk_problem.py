@@ -39,7 +39,7 @@ def problem(
     """The problem of one talk."""
     system = new_system(Short(), policy or ReadAll(), history, chunk_seconds=chunk, name="short")
     parts = tuple(Segment(begin, end - begin, "") for begin, end in segments)
-    return system.audio_problem([Talk("talk", None, seconds, "en", parts)], **options)
+    return system.talk_problem([Talk("talk", None, seconds, "en", parts)], **options)
 
 
 def test_without_a_limit_there_is_no_problem() -> None:

@@ -1,0 +1,111 @@
+"""Context of talks: glossaries and documents, read from files."""
+
+from pathlib import Path
+
+import pytest
+
+from zoo.context.base import ContextSource
+from zoo.context.document import Document
+from zoo.context.glossary import Glossary
+from zoo.errors import ZooError
+from zoo.types import Context, Term
+
+
+def write(path: Path, content: str | bytes) -> str:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def pdf(*pages: str) -> bytes:
+    """Return a minimal PDF with a line of text on each page."""
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
+        font,
+    ]
+    for index, text in enumerate(pages):
+        drawn = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * index} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>".encode()
+        )
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn))
+    body, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    count = len(objects) + 1
+    return (
+        body
+        + b"xref\n0 %d\n0000000000 65535 f \n%s" % (count, table)
+        + b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, len(body))
+    )
+
+
+def test_a_glossary_has_terms_and_their_translations_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "terms.txt", "\ufeffIsadora\n\nthe  house\tdas Haus\r\nIsadora\n")
+    terms = (Term("Isadora", "Isadora"), Term("the house", "das Haus"))
+    assert Glossary(path=path).context("any talk") == Context(terms=terms)
+
+
+def test_each_talk_may_have_a_file_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "Anna")
+    write(tmp_path / "b.txt", "Bert")
+    source = Glossary(path=str(tmp_path / "{talk}.txt"))
+    assert [source.context(talk).terms[0].source for talk in "ab"] == ["Anna", "Bert"]
+    with pytest.raises(ZooError, match=r"no file .*c\.txt"):
+        source.context("c")
+    with pytest.raises(ZooError, match="names no file"):
+        source.context("../a")
+
+
+def test_a_document_gives_its_first_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "paper.txt", "A title\n\nand  an abstract")
+    assert Document(path=path, max_words=3).context("talk") == Context(text="A title and")
+
+
+def test_a_pdf_gives_the_text_of_its_pages(tmp_path: Path) -> None:
+    path = write(tmp_path / "paper.pdf", pdf("A title of a paper", "The second page"))
+    assert Document(path=path).context("").text == "A title of a paper The second page"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "message"),
+    [
+        (Glossary, "terms.txt", "\n \n", "no terms"),
+        (Glossary, "terms.txt", "a\tb\tc", "Line 1 of glossary .* a source term, a tab"),
+        (Glossary, "terms.txt", "a\n\tb", "Line 2 of glossary"),
+        (Glossary, "terms.txt", b"\xff\xfe", "not a text file in UTF-8"),
+        (Glossary, "terms.txt", "\n".join(map(str, range(101))), "101 terms, but prompts take"),
+        (Document, "paper.txt", " \n", "has no text"),
+        (Document, "paper.pdf", pdf(""), "has no text; a scanned PDF"),
+        (Document, "paper.pdf", b"%PDF-1.4 broken", "not read as a PDF"),
+        (Document, "paper.pdf", b"", "not read as a PDF"),
+    ],
+)
+def test_files_that_are_none_are_refused(
+    tmp_path: Path, kind: type[ContextSource], name: str, content: str | bytes, message: str
+) -> None:
+    source = kind(path=write(tmp_path / name, content))
+    with pytest.raises(ZooError, match=message):
+        source.context("talk")
+
+
+@pytest.mark.parametrize("name", ["paper.pdf", "terms.txt"])
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path, name: str) -> None:
+    kind = Document if name.endswith("pdf") else Glossary
+    with pytest.raises(ZooError, match="no file"):
+        kind(path=str(tmp_path / name)).context("talk")
+    (tmp_path / name).mkdir()
+    with pytest.raises(ZooError, match="no file"):
+        kind(path=str(tmp_path / name)).context("talk")
+
+
+def test_sizes_are_checked() -> None:
+    with pytest.raises(ZooError, match="max_terms"):
+        Glossary(path="terms.txt", max_terms=0)
+    with pytest.raises(ZooError, match="max_words"):
+        Document(path="paper.pdf", max_words=0)

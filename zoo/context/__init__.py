@@ -1,0 +1,1 @@
+"""Context of talks: terms and texts that prompts contain besides the speech."""

@@ -1,0 +1,51 @@
+"""Documents about a talk: texts and PDF files."""
+
+from itertools import islice
+from pathlib import Path
+
+from zoo.disk.files import check_regular
+from zoo.errors import ZooError
+from zoo.formats.text import read_text
+
+LARGEST = 100_000_000  # bytes of a PDF
+MAX_PAGES = 50
+
+
+def read_document(path: Path) -> str:
+    """Return the text of a document.
+
+    Args:
+        path: PDF file, of which the first 50 pages are read, or text file in UTF-8.
+
+    Raises:
+        ZooError: The file is missing or cannot be read, or has no text.
+    """
+    check_regular(path)
+    if not path.is_file():
+        raise ZooError(f"There is no file {path}.")
+    text = read_pdf(path) if path.suffix.lower() == ".pdf" else read_text(path)
+    if not text.strip():
+        advice = "; a scanned PDF needs text recognition" if path.suffix.lower() == ".pdf" else ""
+        raise ZooError(f"{path} has no text{advice}.")
+    return text
+
+
+def read_pdf(path: Path) -> str:
+    """Return the text of a PDF; words that a line divides are joined.
+
+    Raises ZooError for a file that is missing, too large, encrypted or damaged.
+    """
+    from pypdf import PdfReader  # 0.3 s, and most commands read no PDF
+
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ZooError(f"{path} has more than {LARGEST // 1_000_000} MB.")
+        pages = PdfReader(path).pages
+        text = "\n".join(page.extract_text() for page in islice(pages, MAX_PAGES))
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ZooError:
+        raise
+    except Exception as error:  # a damaged file raises errors of any class in the library
+        raise ZooError(f"{path} is not read as a PDF: {error}.") from error
+    return text.replace("-\n", "")

@@ -1,0 +1,42 @@
+"""Glossaries: text files with a term and its translation per line."""
+
+from pathlib import Path
+
+from zoo.disk.files import check_regular
+from zoo.errors import ZooError, shorten
+from zoo.formats.text import LONGEST_LINE, read_text
+from zoo.types import Term
+
+LARGEST = 100_000  # terms
+
+
+def read_glossary(path: Path) -> list[Term]:
+    """Read the terms of a glossary, each once, in the order of the file.
+
+    A line has a source term, a tab and its translation, or one text for both. White space around
+    texts is left out, and so are blank lines.
+
+    Args:
+        path: Text file in UTF-8.
+
+    Raises:
+        ZooError: The file is missing or cannot be read, has no terms, or has a line of another
+            form.
+    """
+    check_regular(path)
+    terms: dict[Term, None] = {}
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        texts = [" ".join(text.split()) for text in line.split("\t")]
+        if len(texts) > 2 or not all(texts) or len(line) > LONGEST_LINE:
+            raise ZooError(
+                f"Line {number} of glossary {path} has to be a term, or a source term, a tab and "
+                f"its translation, not {shorten(line)!r}."
+            )
+        terms[Term(texts[0], texts[-1])] = None
+    if not terms:
+        raise ZooError(f"Glossary {path} has no terms; write one per line.")
+    if len(terms) > LARGEST:
+        raise ZooError(f"Glossary {path} has {len(terms)} terms; at most {LARGEST} are read.")
+    return list(terms)
