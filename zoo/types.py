@@ -123,6 +123,9 @@ class Context:
         return bool(self.text or self.terms)
 
 
+NO_CONTEXT = Context()
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A policy's request to a backbone.

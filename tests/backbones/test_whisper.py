@@ -19,7 +19,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.languages import DETECTED, language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Request, Task
+from zoo.types import Capability, Context, Cut, Request, Task, Term
 
 Folders = Callable[..., Path]
 PLAIN = frozenset[Capability]()
@@ -364,3 +364,29 @@ def test_a_constant_prompt_precedes_every_translation(folders: Folders) -> None:
     assert backbone.context(session, Task.TRANSLATION) == [start, *constant, 6, 7]
     with pytest.raises(ZooError, match=r"backbone.prompt has \d+ tokens; .* at most 221 are"):
         load(folders("whisper"), prompt="a b " * 224, prompt_tokens=2)
+
+
+def test_the_context_of_a_talk_precedes_every_text(folders: Folders) -> None:
+    backbone = load(folders("whisper"), prompt="a b", prompt_tokens=2)
+    [start] = backbone.tokenizer.convert_tokens_to_ids(["<|startofprev|>"])
+
+    def written(text: str) -> list[int]:
+        return list(backbone.tokenizer.encode(f" {text}", add_special_tokens=False))
+
+    session = opened(backbone, "de", "en", 16_000)
+    session.context = Context(text="a c", terms=(Term("a", "b"), Term("c", "c")))
+    session.backbone_state = backbone.open(session)
+    expected = [start, *written("a b"), *written("a c"), *written("b, c")]
+    assert backbone.context(session, Task.TRANSLATION) == expected
+    assert backbone.context(session, Task.TRANSCRIPTION) == [start, *written("a, c")]
+    [hypothesis] = backbone.decode([session], [Request()], frozenset())
+    assert hypothesis.prefix_length == 0
+
+    session.context = Context(text="a c " * 200, terms=(Term("a", "<|endoftext|>"),))
+    session.backbone_state = backbone.open(session)
+    ids = backbone.context(session, Task.TRANSLATION)
+    assert len(ids) == 1 + 223 - 2  # room for the two dropped tokens
+    assert backbone.end not in ids
+    session.context = Context(terms=tuple(Term(f"{n}", f"{n}") for n in range(200)))
+    with pytest.raises(ZooError, match="Leave out terms"):
+        backbone.open(session)

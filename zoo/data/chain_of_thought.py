@@ -15,6 +15,7 @@ from torch import Tensor
 
 from zoo.audio import files as audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
+from zoo.data.terms import TermSampler, TermSampling
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
 from zoo.data.word_times import transcript_words
@@ -22,7 +23,7 @@ from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.languages import language as language_of
 from zoo.talks import Segment, Share, Talk
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.types import NO_CONTEXT, SAMPLE_RATE, Context, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -44,6 +45,7 @@ class SpeechChainOfThought:
         translation: target text of the part.
         language: target language.
         kind: kind of the example; see ``SpeechChainOfThoughtConfig``.
+        context: terms in the prompt.
     """
 
     talk: Talk
@@ -53,6 +55,7 @@ class SpeechChainOfThought:
     translation: str
     language: Language
     kind: Kind
+    context: Context = NO_CONTEXT
 
     @property
     def seconds(self) -> Seconds:
@@ -99,6 +102,7 @@ class SpeechChainOfThoughtConfig(Sampling):
             punctuation after the word.
         off_grid: share of the examples whose duration is any multiple of 80 ms. The durations of
             the other examples are whole chunks of the system.
+        terms: terms of a glossary in the prompts. None: prompts without context.
     """
 
     mixture: Mapping[str, float] = field(
@@ -113,6 +117,7 @@ class SpeechChainOfThoughtConfig(Sampling):
     settled: Seconds = 0.0
     off_grid: float = 1.0
     partial_translations: PartialTranslations = "alignment"
+    terms: TermSampling | None = None
 
     def __post_init__(self) -> None:
         """Raise ZooError for an unknown kind, invalid shares and negative times."""
@@ -192,6 +197,7 @@ class SpeechChainsOfThought(Sampler):
         self.target = target
         self.config = config
         self.chunk_seconds = chunk_seconds
+        self.terms = TermSampler(config.terms) if config.terms else None
         self.talks = [talk for talk in talks if talk.segments]
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
         self._by_prefixes = config.partial_translations == "prefixes"
@@ -327,7 +333,8 @@ class SpeechChainsOfThought(Sampler):
         else:
             following = (talk.segments[index] for index in range(first, len(talk.segments)))
             texts = self._cut(talk, following, end, kind)
-        return SpeechChainOfThought(talk, start, end, *texts, self.target, kind)
+        context = self.terms.context(texts[0], random) if self.terms else NO_CONTEXT
+        return SpeechChainOfThought(talk, start, end, *texts, self.target, kind, context)
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
         """Return transcript and translation of whole segments."""

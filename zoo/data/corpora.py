@@ -67,7 +67,7 @@ class MiniTalks:
     name = "minitalks"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """Return the talks of train, dev, tst or tst_hard; see ``Corpus``."""
+        """Return the talks of a split of ``zoo.data.minitalks``; see ``Corpus``."""
         from zoo.data.minitalks import corpus as minitalks
 
         return minitalks.build(split, talks=limit)

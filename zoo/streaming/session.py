@@ -12,6 +12,7 @@ from torch import Tensor
 from zoo.languages import Language
 from zoo.streaming.text import TextStream
 from zoo.types import (
+    NO_CONTEXT,
     SAMPLE_RATE,
     Context,
     Cut,
@@ -22,8 +23,6 @@ from zoo.types import (
     SpeechChunk,
     StreamEvent,
 )
-
-NO_CONTEXT = Context()
 
 
 def empty_token_ids() -> Tensor:

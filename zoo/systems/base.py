@@ -16,7 +16,7 @@ from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import DETECTED, Language
 from zoo.policies.base import Policy
-from zoo.streaming.session import NO_CONTEXT, Session, SpeechRequest
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
@@ -36,6 +36,7 @@ from zoo.systems.system import Knob
 from zoo.systems.translating import TranslatingSystem
 from zoo.talks import Talk
 from zoo.types import (
+    NO_CONTEXT,
     SAMPLE_RATE,
     Action,
     Capability,

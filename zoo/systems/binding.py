@@ -55,8 +55,8 @@ def bind(
             hints = [backbone.unexposed[one] for one in sorted(missing & {*backbone.unexposed})]
             unexposed = " ".join([type(backbone).__name__, "does not expose", *hints])
             raise ZooError(
-                f"{noun.capitalize()} {type(part).__name__} needs {', '.join(sorted(missing))}, which "
-                f"backbone {unexposed}; {noun} choices that fit it: "
+                f"{noun.capitalize()} {type(part).__name__} needs {', '.join(sorted(missing))}, "
+                f"which backbone {unexposed}; {noun} choices that fit it: "
                 f"{_fitting_choices(kind, backbone.exposes)}."
             )
         needs |= part.needs

@@ -233,7 +233,7 @@ def test_freezing_other_samples_needs_another_version(
 
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(
-        ZooError, match="Unknown split 'test'; choose one of: tst, dev, train, tst_hard"
+        ZooError, match="Unknown split 'test'; choose one of: tst, dev, train, tst_hard, tst_names"
     ):
         build("test", cache=tmp_path)
     with pytest.raises(ZooError, match="at least 1 talk"):

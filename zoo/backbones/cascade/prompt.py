@@ -16,8 +16,7 @@ from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_speci
 from zoo.backbones.common.text.vocabulary import CLOSING, detokenise
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.streaming.session import NO_CONTEXT
-from zoo.types import Context
+from zoo.types import NO_CONTEXT, Context
 
 FIELDS = ("source", "target", "transcript", "translation")
 PrefixPlace = Literal["prompt", "answer", "both"]

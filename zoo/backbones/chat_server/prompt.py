@@ -13,8 +13,7 @@ from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import fill_fields
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.streaming.session import NO_CONTEXT
-from zoo.types import Context, Samples
+from zoo.types import NO_CONTEXT, Context, Samples
 
 AudioPart = Literal["input_audio", "audio_url"]
 PrefixPlace = Literal["answer", "prompt"]

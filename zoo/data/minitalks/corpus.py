@@ -26,7 +26,7 @@ from zoo.progress import show_progress
 from zoo.talks import Talk
 
 MAX_WORKERS = 8
-TEST_SPLITS = ("tst", "tst_hard")  # the splits with a fingerprint
+TEST_SPLITS = ("tst", "tst_hard", "tst_names")  # the splits with a fingerprint
 
 
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
@@ -36,7 +36,7 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
     synthesised again. Several processes may build at the same time.
 
     Args:
-        split: ``tst``, ``dev``, ``train`` or ``tst_hard``.
+        split: a key of ``SPLITS``.
         cache: cache folder of all corpora; None: ``$SIMULZOO_CACHE`` or ``~/.cache/simulzoo``.
         talks: number of talks from the start of the split; None: all.
 

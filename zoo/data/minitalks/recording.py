@@ -1,14 +1,16 @@
 """Plans of talks (sentences, voice, scene, seed) and their synthesis."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from zoo.data.minitalks.grammar import Sentence, sentence
 from zoo.data.minitalks.hard import interrupt, rare_sentence
+from zoo.data.minitalks.names import named_sentence, names_of
 from zoo.data.minitalks.scene import GRID, HARD_SCENES, Audio, Scene, add_background, gap, silence
 from zoo.errors import check_choice
 from zoo.espeak.speech import Speaker
@@ -41,12 +43,14 @@ class Split:
         shortest: target duration of the first talk in seconds.
         longest: target duration of the last talk; durations between them grow linearly.
         hard: whether the talks have the sentences of ``hard.py`` and ``HARD_SCENES`` in turn.
+        named: whether the talks have the sentences of ``names.py``.
     """
 
     talks: int
     shortest: Seconds
     longest: Seconds
     hard: bool = False
+    named: bool = False
 
 
 # In order of precedence: no sentence of an earlier split occurs in a later split.
@@ -55,6 +59,8 @@ SPLITS = {
     "dev": Split(6, 66, 100),
     "train": Split(480, 66, 115),
     "tst_hard": Split(6, 70, 110, hard=True),
+    "tst_names": Split(4, 70, 100, named=True),
+    "train_names": Split(240, 66, 115, named=True),
 }
 
 
@@ -69,6 +75,7 @@ class TalkPlan:
         pitch: pitch on espeak-ng's scale of 0 to 99.
         sentences: the sentences in order.
         scene: what surrounds the speech.
+        names: invented names that the sentences may have, the glossary of the talk.
     """
 
     name: str
@@ -77,6 +84,7 @@ class TalkPlan:
     pitch: int
     sentences: tuple[Sentence, ...]
     scene: Scene = field(default_factory=Scene)
+    names: tuple[str, ...] = ()
 
 
 def plans(split: str, *, talks: int | None = None) -> list[TalkPlan]:
@@ -108,23 +116,41 @@ def _plan(split: str, index: int, used: set[str]) -> TalkPlan:
     unseen = split == "tst" and index % 3 == 1
 
     rate = rng.randint(*RATES)
+    names = names_of(split, index) if spec.named else ()
+    draw = _drawing(spec, names)
     return TalkPlan(
         name=f"{split}-{index:03d}",
         voice=UNSEEN_VOICES[index // 3 % len(UNSEEN_VOICES)] if unseen else rng.choice(VOICES),
         rate=rate,
         pitch=rng.randint(*PITCHES),
-        sentences=tuple(_new_sentences(rng, used, duration=duration, rate=rate, hard=spec.hard)),
+        sentences=tuple(
+            _new_sentences(rng, used, draw, duration=duration, rate=rate, hard=spec.hard)
+        ),
         scene=HARD_SCENES[index % len(HARD_SCENES)] if spec.hard else Scene(),
+        names=names,
     )
 
 
+def _drawing(spec: Split, names: tuple[str, ...]) -> Callable[[random.Random], Sentence]:
+    """Return the function that draws a sentence of a split."""
+    if spec.named:
+        return partial(named_sentence, names=names)
+    return rare_sentence if spec.hard else sentence
+
+
 def _new_sentences(
-    rng: random.Random, used: set[str], *, duration: Seconds, rate: int, hard: bool
+    rng: random.Random,
+    used: set[str],
+    draw: Callable[[random.Random], Sentence],
+    *,
+    duration: Seconds,
+    rate: int,
+    hard: bool,
 ) -> Iterator[Sentence]:
     """Draw sentences that are not in ``used`` up to an estimated duration; add them to ``used``."""
     estimate = 0.0
     while estimate < duration:
-        candidate = rare_sentence(rng) if hard else sentence(rng)
+        candidate = draw(rng)
         key = " ".join(candidate.words).casefold()
         if key not in used:
             used.add(key)

@@ -57,7 +57,9 @@ class ThoughtCollator:
         labels = []
         transcript_mask = []
         for piece, frames in zip(pieces, features, strict=True):
-            opening = self.prompt.opening(self.embeddings(len(frames)), piece.language)
+            opening = self.prompt.opening(
+                self.embeddings(len(frames)), piece.language, piece.context
+            )
             source = self.prompt.transcript(piece.transcript)
             target = self.prompt.translation(piece.translation)
             input_ids.append([*opening, *source, *target])

@@ -12,8 +12,7 @@ from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.streaming.session import NO_CONTEXT
-from zoo.types import Context
+from zoo.types import NO_CONTEXT, Context
 
 KEPT = 64  # instructions whose ids are kept: streams have few contexts, training examples many
 

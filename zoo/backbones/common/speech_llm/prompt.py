@@ -11,8 +11,7 @@ from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_speci
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
-from zoo.streaming.session import NO_CONTEXT
-from zoo.types import Context
+from zoo.types import NO_CONTEXT, Context
 
 MAX_LISTED_MULTIPLIER = 64  # largest latency multiplier that an error message lists
 

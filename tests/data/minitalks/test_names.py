@@ -1,0 +1,82 @@
+"""Splits with invented names, and their glossaries."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from zoo.config import build, compose
+from zoo.data.minitalks import lexicon
+from zoo.data.minitalks.glossaries import glossary_folder
+from zoo.data.minitalks.names import invented_names, named_sentence, names_of
+from zoo.data.minitalks.recording import SPLITS, plans
+from zoo.errors import ZooError
+
+SPLIT = "tst_names"
+
+
+def words(split: str, talks: int | None = None) -> set[str]:
+    return {
+        word.strip(".,?")
+        for plan in plans(split, talks=talks)
+        for sentence in plan.sentences
+        for word in sentence.words
+    }
+
+
+def test_names_are_new_words_and_differ() -> None:
+    names = invented_names()
+    assert len(set(map(str.lower, names))) == len(names) == 3000
+    assert not {*names} & {noun.english for noun in (*lexicon.NAMES, *lexicon.RARE_NAMES)}
+    assert all(name.isascii() and name.isalpha() and name.istitle() for name in names)
+
+
+def test_tested_names_are_in_one_talk_and_no_training() -> None:
+    talks = [names_of(SPLIT, talk) for talk in range(SPLITS[SPLIT].talks)]
+    tested = [name for names in talks for name in names]
+    assert len(set(tested)) == len(tested) == 40
+    trained = {name for talk in range(240) for name in names_of("train_names", talk)}
+    assert len(trained) > 1000
+    assert not trained & {*tested}
+
+
+def test_a_talk_says_only_its_own_names() -> None:
+    for talk, plan in enumerate(plans(SPLIT)):
+        said = {word.strip(".,?") for one in plan.sentences for word in one.words}
+        own = {*names_of(SPLIT, talk)}
+        assert plan.names == names_of(SPLIT, talk)
+        assert len(said & own) >= 5
+        assert not said & ({*invented_names()} - own)
+
+
+def test_names_are_the_same_in_all_languages() -> None:
+    names = names_of(SPLIT, 0)
+    drawn = [named_sentence(random.Random(seed), names) for seed in range(60)]
+    spoken = [{word.strip(".,?") for word in one.words} & {*names} for one in drawn]
+    assert 30 < sum(map(bool, spoken)) < 60
+    for sentence, said in zip(drawn, spoken, strict=True):
+        for target in sentence.targets.values():
+            assert all(name in target.text for name in said)
+
+
+def test_glossaries_are_written_once(tmp_path: Path) -> None:
+    folder = glossary_folder(SPLIT, cache=tmp_path)
+    assert (folder / "tst_names-001.txt").read_text().split() == [*names_of(SPLIT, 1)]
+    assert len((folder / "names.txt").read_text().split()) == 40
+    (folder / "tst_names-001.txt").unlink()
+    assert glossary_folder(SPLIT, cache=tmp_path) == folder
+    assert not (folder / "tst_names-001.txt").exists()
+
+
+def test_a_split_without_names_has_no_glossaries(tmp_path: Path) -> None:
+    with pytest.raises(ZooError, match="choose one of: tst_names, train_names"):
+        glossary_folder("tst", cache=tmp_path)
+
+
+def test_the_context_of_a_talk_are_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULZOO_CACHE", str(tmp_path))
+    source = build(compose("evaluate", ["system=streamuni", "context=names"]).context)
+    terms = source.context("tst_names-003").terms
+    assert [term.target for term in terms] == [*names_of(SPLIT, 3)]

@@ -1,0 +1,56 @@
+"""Terms in the prompts of training examples."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zoo.data.terms import TermSampler, TermSampling
+from zoo.errors import ZooError
+from zoo.types import Context, Term
+
+GLOSSARY = "load balancing\tLastverteilung\nAnna\nload\tLast\nBert\nCaesar\nDora\n"
+
+
+def sampler(folder: Path, **options: float) -> TermSampler:
+    path = folder / "terms.txt"
+    path.write_text(GLOSSARY)
+    return TermSampler(TermSampling(glossary=str(path), **options))  # type: ignore[arg-type]
+
+
+def test_spoken_terms_are_all_in_and_others_fill_up(tmp_path: Path) -> None:
+    one = sampler(tmp_path, share=1.0, most=4)
+    random = np.random.default_rng(0)
+    spoken = {Term("load balancing", "Lastverteilung"), Term("load", "Last"), Term("Anna", "Anna")}
+    drawn = [one.context("Load balancing, says Anna.", random).terms for _ in range(50)]
+    assert all(spoken <= {*terms} and len({*terms}) == len(terms) <= 4 for terms in drawn)
+    assert {len(terms) for terms in drawn} == {3, 4}
+    assert len({terms[0] for terms in drawn}) > 2  # in any order
+
+
+def test_a_word_within_a_word_is_no_term(tmp_path: Path) -> None:
+    one = sampler(tmp_path, share=1.0, most=1)
+    drawn = {
+        term
+        for seed in range(50)
+        for term in one.context("Annabel reloads", np.random.default_rng(seed)).terms
+    }
+    assert len(drawn) == 6  # any term, for none of them is spoken
+
+
+def test_a_share_of_the_examples_has_terms(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    drawn = [sampler(tmp_path, share=0.5).context("Anna", random) for _ in range(200)]
+    assert 60 < sum(map(bool, drawn)) < 140
+    assert sampler(tmp_path, share=0.0).context("Anna", random) == Context()
+
+
+@pytest.mark.parametrize("options", [{"share": 1.5}, {"share": -0.1}, {"most": 0}])
+def test_numbers_are_checked(options: dict[str, float]) -> None:
+    with pytest.raises(ZooError, match=next(iter(options))):
+        TermSampling(glossary="terms.txt", **options)  # type: ignore[arg-type]
+
+
+def test_a_missing_glossary_is_refused() -> None:
+    with pytest.raises(ZooError, match="no file"):
+        TermSampler(TermSampling(glossary="/nowhere/terms.txt"))
