@@ -37,8 +37,11 @@ SYSTEMS = {  # every system, and other choices whose keys no system of the first
     "doa": ("doa",),
     "retranslation": ("retranslation",),
     "cascade": ("local_agreement", "backbone=cascade_minitalks"),
+    "glossary": ("streamuni", "backbone=phi4_names", "context=names"),
+    "document": ("streamuni", "context=document", "context.path=paper.pdf"),
+    "retrieved": ("streamuni", "context=retrieved", "context.path=terms.txt"),
 }
-PARTS = ("system", "backbone", "policy", "history", "synthesizer")
+PARTS = ("system", "backbone", "policy", "history", "synthesizer", "context")
 CHOICES = re.compile(r"(?:must be one of|choose one of:) (.*?)(?:, not [^,]*)?\.?$")
 Key = tuple[str, ...]
 

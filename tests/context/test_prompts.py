@@ -47,8 +47,8 @@ def test_a_cascade_has_it_before_the_instruction(prefix_place: PrefixPlace) -> N
     fields["context"] = KNOWN
     ids, quoted = prompt.quoted(**fields)  # type: ignore[arg-type]
     known = f"Context: On networks.\n\n{TERMS}\n\n"
-    decoded = str(tokens.decode(ids)).replace("<|user|> ", "<|user|>")  # the tokenizer adds a space
-    assert decoded == plain.replace("<|user|>", f"<|user|>{known}").replace("> Tr", ">Tr")
+    decoded = str(tokens.decode(ids))  # the tokenizer adds a space
+    assert decoded.split() == plain.replace("<|user|>", f"<|user|> {known} ").split()
     marked = [token for token, is_quoted in zip(ids, quoted, strict=True) if is_quoted]
     expected = "" if prefix_place == "answer" else "Die Last"
     assert str(tokens.decode(marked)).strip() == expected

@@ -65,6 +65,8 @@ def test_each_talk_may_have_a_file_of_its_own(tmp_path: Path) -> None:
 def test_a_document_gives_its_first_words(tmp_path: Path) -> None:
     path = write(tmp_path / "paper.txt", "A title\n\nand  an abstract")
     assert Document(path=path, max_words=3).context("talk") == Context(text="A title and")
+    last = Document(path=path, max_words=2, part="end")
+    assert last.context("talk") == Context(text="an abstract")
 
 
 def test_a_pdf_gives_the_text_of_its_pages(tmp_path: Path) -> None:
@@ -107,5 +109,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path, name: str) -> N
 def test_sizes_are_checked() -> None:
     with pytest.raises(ZooError, match="max_terms"):
         Glossary(path="terms.txt", max_terms=0)
+    with pytest.raises(ZooError, match="choose one of: beginning, end"):
+        Document(path="paper.pdf", part="middle")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match="max_words"):
         Document(path="paper.pdf", max_words=0)

@@ -334,6 +334,14 @@ class Backbone(nn.Module, ABC):
         """
         return
 
+    def change_context(self, session: Session) -> None:
+        """Drop what depends on the context of a session, which has changed.
+
+        Raises:
+            ZooError: If the new context does not fit into the prompt.
+        """
+        return
+
     @abstractmethod
     def text(self, token_ids: list[int]) -> str:
         """Detokenise target ids: special tokens are skipped, spaces are kept unchanged."""

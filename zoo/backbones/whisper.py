@@ -262,6 +262,11 @@ class Whisper(EncoderDecoder):
         known_ids = {task: self._known_ids(session.context, task) for task in Task}
         return WhisperState(features=super().open(session).features, known_ids=known_ids)
 
+    def change_context(self, session: Session) -> None:
+        """Replace the ids of the context; see ``open``."""
+        state: WhisperState = session.backbone_state
+        state.known_ids = {task: self._known_ids(session.context, task) for task in Task}
+
     def _known_ids(self, context: Context, task: Task) -> list[int]:
         """Return the ids of a context as if it had been written before, in the language of a task.
 

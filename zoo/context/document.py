@@ -1,31 +1,41 @@
-"""The beginning of a document in the prompt."""
+"""The beginning or the end of a document in the prompt."""
 
 from pathlib import Path
+from typing import Literal, get_args
 
 from zoo.context.base import ContextSource
-from zoo.errors import check_numbers
+from zoo.errors import check_choice, check_numbers
 from zoo.formats.documents import read_document
 from zoo.types import Context
 
+Part = Literal["beginning", "end"]
+
 
 class Document(ContextSource):
-    """The first words of a text or a PDF, such as the title and the abstract of a talk's paper.
+    """Words of a text or a PDF: of a talk's paper, or of the talk before it.
 
     The baseline with context of IWSLT 2026 puts the abstract into the prompt of its recogniser.
 
     Args:
         path: Text file (UTF-8) or PDF. ``{talk}`` stands for the name of the talk.
-        max_words: Number of words, divided by spaces, from the beginning of the document.
+        part: ``beginning``, where a paper has its title and abstract, or ``end``, which the
+            translation of an earlier talk leads to.
+        max_words: Number of words, divided by spaces, of this part of the document.
 
     Raises:
-        ZooError: ``max_words`` is below 1.
+        ZooError: ``part`` is unknown, or ``max_words`` is below 1.
     """
 
-    def __init__(self, *, path: str, max_words: int = 300) -> None:
+    def __init__(self, *, path: str, part: Part = "beginning", max_words: int = 300) -> None:
         super().__init__(path)
+        check_choice("part of a document", part, get_args(Part))
         check_numbers("A document", least=1, max_words=max_words)
+        self.part = part
         self.max_words = max_words
 
     def read(self, path: Path) -> Context:
-        """Read the beginning of the document; see ``ContextSource``."""
-        return Context(text=" ".join(read_document(path).split()[: self.max_words]))
+        """Read a part of the document; see ``ContextSource``."""
+        words = read_document(path).split()
+        is_beginning = self.part == "beginning"
+        chosen = words[: self.max_words] if is_beginning else words[-self.max_words :]
+        return Context(text=" ".join(chosen))

@@ -410,6 +410,11 @@ class StreamingSystem(TranslatingSystem):
         """
         if session.visible_frames == 0:
             return None, Decision(write=0)
+        if self.context is not None:
+            context = yield from self.context.retrieve(session)
+            if context != session.context:
+                session.context = context
+                self.backbone.change_context(session)
 
         coroutine = self.policy.decide(session, session.policy_state)
         response: Hypothesis | None = None

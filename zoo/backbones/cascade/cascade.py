@@ -525,6 +525,14 @@ class Cascade(HeadAlignment, Backbone):
             state.transcript = None
             state.transcripts.clear()
 
+    def change_context(self, session: Session) -> None:
+        """Drop the last transcript of a transcriber that has the context in its prompt."""
+        if Capability.CONTEXT in self.transcriber.exposes:
+            state: CascadeState = session.backbone_state
+            state.transcribing.context = session.context
+            self.transcriber.change_context(state.transcribing)
+            state.span = state.transcript = None
+
     def collator(self) -> CascadeCollator:
         """The function that builds training batches from excerpts of talks."""
         return CascadeCollator(self.prompt, self.plain)

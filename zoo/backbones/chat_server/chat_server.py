@@ -215,6 +215,10 @@ class ChatServer(Backbone):
         if cut.frames:
             session.backbone_state = ChatServerState()
 
+    def change_context(self, session: Session) -> None:
+        """Drop the transcript."""
+        session.backbone_state = ChatServerState()
+
     def text(self, token_ids: list[int]) -> str:
         """Return the characters of ``token_ids``."""
         return characters.text_of(token_ids)

@@ -19,7 +19,7 @@ from zoo.policies.read_all import ReadAll
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.streaming.session import Session
 from zoo.systems.binding import bind
-from zoo.types import Capability, Cut, Request, Task
+from zoo.types import Capability, Context, Cut, Request, Task, Term
 
 Make = Callable[..., ChainOfThought]
 Live = Callable[..., Session]
@@ -453,3 +453,19 @@ def test_transcripts_are_aligned_on_request(draft: bool, make: Make, live: Live)
         rows = other.require_alignment()
         torch.testing.assert_close(rows, expected.to(rows), rtol=0, atol=2e-6)
     assert [len(answer.token_ids) > 0 for answer in aligned] == [True, False, True]
+
+
+@torch.inference_mode()
+def test_another_context_is_as_if_it_had_been_there(make: Make, live: Live) -> None:
+    """No transcript, keys or values of the last context remain."""
+    context = Context(text="so", terms=(Term("a", "b"),))
+    backbone = make()
+    fresh = live(backbone, seconds=1.0, prefix=PREFIX)
+    fresh.context = context
+    changed = live(backbone, seconds=1.0, prefix=PREFIX)
+    plain = ask(backbone, changed, Request())
+    changed.context = context
+    backbone.change_context(changed)
+    for request in (TRANSCRIPT, Request()):
+        assert ask(backbone, changed, request) == ask(backbone, fresh, request)
+    assert ask(backbone, changed, Request()) != plain

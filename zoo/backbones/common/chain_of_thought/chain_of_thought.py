@@ -381,6 +381,10 @@ class ChainOfThought(HeadAlignment, Backbone):
             state.draft = self.prompt.ids(text)
             state.transcript, state.translated = None, []
 
+    def change_context(self, session: Session) -> None:
+        """Drop the transcript, which remains as the draft of the next one."""
+        session.backbone_state.transcript = None
+
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
