@@ -54,12 +54,14 @@ def test_a_glossary_has_terms_and_their_translations_once(tmp_path: Path) -> Non
 def test_each_talk_may_have_a_file_of_its_own(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "Anna")
     write(tmp_path / "b.txt", "Bert")
-    source = Glossary(path=str(tmp_path / "{talk}.txt"))
+    write(tmp_path / "c.pdf", "no glossary")
+    source = Glossary(path=str(tmp_path))
     assert [source.context(talk).terms[0].source for talk in "ab"] == ["Anna", "Bert"]
-    with pytest.raises(ZooError, match=r"no file .*c\.txt"):
+    with pytest.raises(ZooError, match=r"no file of talk 'c': c\.txt or c\.tsv"):
         source.context("c")
-    with pytest.raises(ZooError, match="names no file"):
-        source.context("../a")
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(ZooError, match="no file of talk"):
+        Glossary(path=str(tmp_path / "inner")).context("../a")
 
 
 def test_a_document_gives_its_first_words(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path, name: str) -> N
     with pytest.raises(ZooError, match="no file"):
         kind(path=str(tmp_path / name)).context("talk")
     (tmp_path / name).mkdir()
-    with pytest.raises(ZooError, match="no file"):
+    with pytest.raises(ZooError, match="no file of talk 'talk'"):
         kind(path=str(tmp_path / name)).context("talk")
 
 

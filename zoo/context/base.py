@@ -1,15 +1,13 @@
 """The contract of a context source: what is known of a talk before it is translated."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Context, Hypothesis, Request
-
-TALK = "{talk}"
 
 
 class ContextSource(ABC):
@@ -18,14 +16,16 @@ class ContextSource(ABC):
     The constructor accesses no disk.
 
     Args:
-        path: The file; ``{talk}`` in it stands for the name of the talk, so that each talk may have
-            a file of its own.
+        path: A file, or a folder with a file of each talk, which has the talk's name.
 
     Attributes:
         needs: Capabilities that the backbone must expose.
+        suffixes: Suffixes of the files in a folder.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.CONTEXT})
+
+    suffixes: ClassVar[Sequence[str]]
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -69,13 +69,15 @@ class ContextSource(ABC):
         """Return the path of the file of a talk.
 
         Raises:
-            ZooError: ``{talk}`` stands for a name that is no name of a file.
+            ZooError: A folder has no file of the talk.
         """
-        if TALK not in self.path:
-            return Path(self.path).expanduser()
-        if talk in ("", ".", "..") or "/" in talk or "\\" in talk:
-            raise ZooError(
-                f"Talk {talk!r} names no file, so context.path={self.path} is no path; rename the "
-                "talk, or name one file for all talks."
-            )
-        return Path(self.path.replace(TALK, talk)).expanduser()
+        path = Path(self.path).expanduser()
+        if not path.is_dir():
+            return path
+        names = [f"{talk}{suffix}" for suffix in self.suffixes]
+        for name in names:
+            if Path(name).name == name and (path / name).is_file():  # "../a" names no file of it
+                return path / name
+        raise ZooError(
+            f"The folder {path} of context.path has no file of talk {talk!r}: {' or '.join(names)}."
+        )

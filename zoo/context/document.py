@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from zoo.context.base import ContextSource
 from zoo.errors import check_choice, check_numbers
-from zoo.formats.documents import read_document
+from zoo.formats.documents import DOCUMENTS, read_document
 from zoo.types import Context
 
 Part = Literal["beginning", "end"]
@@ -17,7 +17,7 @@ class Document(ContextSource):
     The baseline with context of IWSLT 2026 puts the abstract into the prompt of its recogniser.
 
     Args:
-        path: Text file (UTF-8) or PDF. ``{talk}`` stands for the name of the talk.
+        path: Text file (UTF-8) or PDF, or a folder with ``<talk>.txt`` or ``<talk>.pdf``.
         part: ``beginning``, where a paper has its title and abstract, or ``end``, which the
             translation of an earlier talk leads to.
         max_words: Number of words, divided by spaces, of this part of the document.
@@ -25,6 +25,8 @@ class Document(ContextSource):
     Raises:
         ZooError: ``part`` is unknown, or ``max_words`` is below 1.
     """
+
+    suffixes = DOCUMENTS
 
     def __init__(self, *, path: str, part: Part = "beginning", max_words: int = 300) -> None:
         super().__init__(path)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from zoo.context.base import ContextSource
 from zoo.errors import ZooError, check_numbers
-from zoo.formats.glossary import read_glossary
+from zoo.formats.glossary import GLOSSARIES, read_glossary
 from zoo.types import Context
 
 
@@ -13,12 +13,14 @@ class Glossary(ContextSource):
 
     Args:
         path: Text file (UTF-8) with a term per line: the source term, a tab and its translation,
-            or one word for both, as of names. ``{talk}`` stands for the name of the talk.
+            or one text for both, as of names. Or a folder with ``<talk>.txt`` or ``<talk>.tsv``.
         max_terms: Most terms of a file; a prompt takes no glossary of any size.
 
     Raises:
         ZooError: ``max_terms`` is below 1.
     """
+
+    suffixes = GLOSSARIES
 
     def __init__(self, *, path: str, max_terms: int = 100) -> None:
         super().__init__(path)

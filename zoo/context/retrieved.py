@@ -9,7 +9,7 @@ from rapidfuzz import fuzz, process
 
 from zoo.context.base import ContextSource
 from zoo.errors import check_numbers
-from zoo.formats.glossary import read_glossary
+from zoo.formats.glossary import GLOSSARIES, read_glossary
 from zoo.streaming.session import Session
 from zoo.types import NO_CONTEXT, Capability, Context, Hypothesis, Request, Task, Term
 
@@ -28,7 +28,7 @@ class Retrieved(ContextSource):
 
     Args:
         path: Text file (UTF-8) with a term per line: the source term, a tab and its translation, or
-            one word for both. ``{talk}`` stands for the name of the talk.
+            one text for both. Or a folder with ``<talk>.txt`` or ``<talk>.tsv``.
         most: Most terms in a prompt, those with the greatest similarity.
         threshold: Least similarity, from 0 to 1: twice the number of letters in common, in order,
             divided by the number of letters of both texts.
@@ -39,6 +39,8 @@ class Retrieved(ContextSource):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.CONTEXT, Capability.TRANSCRIPT})
+
+    suffixes = GLOSSARIES
 
     def __init__(
         self, *, path: str, most: int = 10, threshold: float = 0.65, window_words: int = 30

@@ -7,6 +7,7 @@ from zoo.disk.files import check_regular
 from zoo.errors import ZooError
 from zoo.formats.text import read_text
 
+DOCUMENTS = (".txt", ".pdf")  # suffixes
 LARGEST = 100_000_000  # bytes of a PDF
 MAX_PAGES = 50
 

@@ -7,6 +7,7 @@ from zoo.errors import ZooError, shorten
 from zoo.formats.text import LONGEST_LINE, read_text
 from zoo.types import Term
 
+GLOSSARIES = (".txt", ".tsv")  # suffixes
 LARGEST = 100_000  # terms
 
 
