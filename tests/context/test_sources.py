@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.documents import pdf
 from zoo.context.base import ContextSource
 from zoo.context.document import Document
 from zoo.context.glossary import Glossary
@@ -14,35 +15,6 @@ from zoo.types import Context, Term
 def write(path: Path, content: str | bytes) -> str:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return str(path)
-
-
-def pdf(*pages: str) -> bytes:
-    """Return a minimal PDF with a line of text on each page."""
-    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
-    kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
-        font,
-    ]
-    for index, text in enumerate(pages):
-        drawn = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
-        objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * index} 0 R "
-            "/Resources << /Font << /F1 3 0 R >> >> >>".encode()
-        )
-        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn))
-    body, offsets = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, start=1):
-        offsets.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    count = len(objects) + 1
-    return (
-        body
-        + b"xref\n0 %d\n0000000000 65535 f \n%s" % (count, table)
-        + b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, len(body))
-    )
 
 
 def test_a_glossary_has_terms_and_their_translations_once(tmp_path: Path) -> None:

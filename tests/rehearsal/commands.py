@@ -19,6 +19,7 @@ PAGES = (
     "streamuni",
     "simulu",
     "corpora",
+    "context",
     "lightning",
 )
 _START = re.compile(

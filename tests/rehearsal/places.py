@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoTokenizer
 from tests.data.readers.forms import SPLIT
 from tests.fixtures import fbk_layout, xtts_environment
 from tests.fixtures.comet_environment import imitation
+from tests.fixtures.documents import pdf
 from tests.fixtures.infinisst_layout import released_weights
 from tests.fixtures.loudness import write_utmos
 from tests.fixtures.mfa import write_mfa
@@ -129,6 +130,8 @@ class Places:
             if f"<{name}>" in command.text:
                 prepares = command.kind == "zoo.prepare"
                 values[name] = str(self.runs / name if prepares else self._prepared(*pair))
+        if command.page == "context":
+            values |= self._context()
         if "<recordings>" in command.text:
             values["recordings"] = str(self._recordings())
         if trained := re.search("<(run|run folder)>/export", command.text):
@@ -138,6 +141,20 @@ class Places:
         if re.search(r"(?:checkpoint|name|weights\.\w+)=<folder>", command.text):
             values["folder"] = str(self._weights(command))
         return values
+
+    def _context(self) -> Mapping[str, str]:
+        """Return the placeholders of glossaries and documents, which the first call writes."""
+        folder = self.folder / "context"
+        if not folder.exists():
+            (folder / "papers").mkdir(parents=True)
+            (folder / "papers" / "talk.pdf").write_bytes(pdf("On reading books", "by Anna Byron"))
+            (folder / "terms.txt").write_text("book\tBuch\nAnna\nold man\talter Mann\n")
+        return {
+            "terms.txt": str(folder / "terms.txt"),
+            "paper.pdf": str(folder / "papers" / "talk.pdf"),
+            "papers": str(folder / "papers"),
+            "glossaries": str(self.runs / "glossaries"),
+        }
 
     def _recordings(self) -> Path:
         """Return a folder with one recording and its transcript, which the first call writes."""

@@ -92,14 +92,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("repository", lambda path: str(ROOT / path), replace=True)
     OmegaConf.register_new_resolver("training_precision", _training_precision, replace=True)
     OmegaConf.register_new_resolver("inference_dtype", _inference_dtype, replace=True)
-    OmegaConf.register_new_resolver("glossaries", _glossaries, replace=True)
-
-
-def _glossaries(split: str) -> str:
-    """Return the folder of the glossaries of a split of the built-in corpus."""
-    from zoo.data.minitalks.glossaries import glossary_folder
-
-    return str(glossary_folder(split))
+    OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path), replace=True)
 
 
 def _training_precision(device: str) -> str:

@@ -24,7 +24,6 @@ class ContextSource(ABC):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.CONTEXT})
-
     suffixes: ClassVar[Sequence[str]]
 
     def __init__(self, path: str) -> None:

@@ -39,7 +39,6 @@ class Retrieved(ContextSource):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.CONTEXT, Capability.TRANSCRIPT})
-
     suffixes = GLOSSARIES
 
     def __init__(

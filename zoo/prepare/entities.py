@@ -6,6 +6,7 @@ reads the results.
 """
 
 import argparse
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ from zoo.formats.documents import DOCUMENTS, read_document
 from zoo.languages import language
 from zoo.progress import show_progress
 from zoo.translators.causal_lm import CausalLM
+
+logger = logging.getLogger(__name__)
 
 PROMPT = (
     "Below are the title, the authors and the beginning of a paper. List the names of people, "
@@ -115,7 +118,7 @@ def write_glossaries(
         max_words: number of words from the beginning of a document.
 
     Returns:
-        The paths of the glossaries that were written.
+        The paths of the glossaries that were written: of a document without entities there is none.
 
     Raises:
         ZooError: there is no document, one cannot be read, or the folder is not writable.
@@ -137,12 +140,15 @@ def write_glossaries(
     folder.mkdir(parents=True, exist_ok=True)
     lister.check()
     lister.load()
+    written = []
     for path, text in show_progress(list(texts.items()), total=len(texts), title="Documents"):
         entities = lister.entities(text)
         if not entities:
-            raise ZooError(f"The model lists no entities for {path.stem}; choose another model.")
+            logger.warning("The model lists no entities for %s.", path.stem)
+            continue
         write_text(path, "".join(f"{entity}\n" for entity in entities))
-    return list(texts)
+        written.append(path)
+    return written
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

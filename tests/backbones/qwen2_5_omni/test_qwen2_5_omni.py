@@ -18,6 +18,7 @@ from zoo.errors import ZooError
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
+from zoo.types import NO_CONTEXT, Context
 
 GERMAN = language("de")
 
@@ -30,6 +31,7 @@ class Piece:
     transcript: str = "Good morning."
     translation: str = "Guten Morgen."
     language: Language = GERMAN
+    context: Context = NO_CONTEXT
 
     def samples(self) -> Tensor:
         return self.audio

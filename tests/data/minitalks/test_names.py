@@ -1,16 +1,12 @@
 """Splits with invented names, and their glossaries."""
 
 import random
-from pathlib import Path
-
-import pytest
 
 from zoo.config import build, compose
+from zoo.config.sources import PACKAGE
 from zoo.data.minitalks import lexicon
-from zoo.data.minitalks.glossaries import glossary_folder
 from zoo.data.minitalks.names import invented_names, named_sentence, names_of
 from zoo.data.minitalks.recording import SPLITS, plans
-from zoo.errors import ZooError
 
 SPLIT = "tst_names"
 
@@ -59,24 +55,20 @@ def test_names_are_the_same_in_all_languages() -> None:
             assert all(name in target.text for name in said)
 
 
-def test_glossaries_are_written_once(tmp_path: Path) -> None:
-    folder = glossary_folder(SPLIT, cache=tmp_path)
-    assert (folder / "tst_names-001.txt").read_text().split() == [*names_of(SPLIT, 1)]
-    assert len((folder / "names.txt").read_text().split()) == 40
-    (folder / "tst_names-001.txt").unlink()
-    assert glossary_folder(SPLIT, cache=tmp_path) == folder
-    assert not (folder / "tst_names-001.txt").exists()
+def test_the_glossaries_of_the_package_are_those_of_the_talks() -> None:
+    folder = PACKAGE / "data" / "minitalks" / "glossaries"
+    for split in (SPLIT, "train_names"):
+        by_talk = {
+            f"{split}-{talk:03d}": names_of(split, talk) for talk in range(SPLITS[split].talks)
+        }
+        every = (folder / split / "names.txt").read_text().split()
+        assert every == sorted({name for names in by_talk.values() for name in names})
+        if split == SPLIT:
+            for talk, names in by_talk.items():
+                assert (folder / split / f"{talk}.txt").read_text().split() == [*names]
 
 
-def test_a_split_without_names_has_no_glossaries(tmp_path: Path) -> None:
-    with pytest.raises(ZooError, match="choose one of: tst_names, train_names"):
-        glossary_folder("tst", cache=tmp_path)
-
-
-def test_the_context_of_a_talk_are_its_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIMULZOO_CACHE", str(tmp_path))
+def test_the_context_of_a_talk_are_its_names() -> None:
     source = build(compose("evaluate", ["system=streamuni", "context=names"]).context)
     terms = source.context("tst_names-003").terms
     assert [term.target for term in terms] == [*names_of(SPLIT, 3)]

@@ -15,7 +15,6 @@ from zoo.backbones.cascade.data import CascadeCollator, TextBatch
 from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
 from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, time_transcript
 from zoo.backbones.cascade.transcriber import (
-    NEEDED,
     CascadeState,
     check_transcriber,
     known_transcript,
@@ -30,6 +29,7 @@ from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
 from zoo.backbones.common.early_stop import early_stop
+from zoo.backbones.common.encoder_memory import PROMPTED
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
@@ -70,11 +70,7 @@ class Cascade(HeadAlignment, Backbone):
     """
 
     trains_on = ExcerptConfig
-    exposes: ClassVar[frozenset[Capability]] = NEEDED | {
-        Capability.PREFIX,
-        Capability.ALIGNMENT,
-        Capability.CONTEXT,
-    }
+    exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
     hub_task = "translation"  # an export has the translator
 
     transcriber: Backbone

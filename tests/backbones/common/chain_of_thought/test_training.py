@@ -16,9 +16,10 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThough
 from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.teacher_forcing import enable_checkpointing
+from zoo.backbones.common.teacher_forcing import IGNORED, enable_checkpointing
 from zoo.errors import ZooError
 from zoo.languages import Language, language
+from zoo.types import NO_CONTEXT, Context, Term
 
 Make = Callable[..., ChainOfThought]
 GERMAN = language("de")
@@ -33,6 +34,7 @@ class Piece:
     seed: int = 0
     seconds: float = 0.8
     language: Language = GERMAN
+    context: Context = NO_CONTEXT
 
     def samples(self) -> Tensor:
         return torch.randn(
@@ -180,3 +182,17 @@ def test_incompatible_options_are_an_error(make: Make) -> None:
     make(search=SearchConfig(suppress=["<"]))
     with pytest.raises(ZooError, match="layers are 0 to 2"):
         make(alignment=AlignmentConfig(layer=7))
+
+
+def test_the_context_of_an_example_is_in_its_prompt(make: Make) -> None:
+    backbone = make()
+    context = Context(terms=(Term("a", "b"),))
+    plain, known = (
+        backbone.collator()([Piece("so", "ja", context=one)]) for one in (NO_CONTEXT, context)
+    )
+    added = known.input_ids.shape[1] - plain.input_ids.shape[1]
+    assert added == len(backbone.prompt.opening(1, GERMAN, context)) - len(
+        backbone.prompt.opening(1, GERMAN)
+    )
+    labelled = [batch.labels[batch.labels != IGNORED].tolist() for batch in (plain, known)]
+    assert labelled[0] == labelled[1]

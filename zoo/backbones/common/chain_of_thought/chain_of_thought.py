@@ -377,8 +377,8 @@ class ChainOfThought(HeadAlignment, Backbone):
         forget_memory(session, cut)
         if cut.frames:
             state: ThoughtState = session.backbone_state
-            text = self.text(state.untranslated()).strip()  # a transcript starts without a space
-            state.draft = self.prompt.ids(text)
+            # A transcript starts without a space.
+            state.draft = self.prompt.ids(self.text(state.untranslated()).strip())
             state.transcript, state.translated = None, []
 
     def change_context(self, session: Session) -> None:
@@ -488,7 +488,7 @@ class ChainOfThought(HeadAlignment, Backbone):
             limits=limits,
             ends=self.ends,
             never=self.never,
-            stops=[self._ends_with_separator for _ in states],
+            stops=[lambda tokens: self.prompt.transcribed(tokens) is not None] * len(states),
             drafts=branches,
         )
 
@@ -497,10 +497,6 @@ class ChainOfThought(HeadAlignment, Backbone):
             # Without independent frames, new audio changes the embeddings of all speech.
             prompt = prompts[index] if self.independent_frames else None
             state.store(answer, self.prompt.transcribed(answer.tokens), opening, prompt)
-
-    def _ends_with_separator(self, tokens: list[int]) -> bool:
-        """Stop condition of a transcript."""
-        return self.prompt.transcribed(tokens) is not None
 
     def _transcript(self, session: Session, speech: Tensor, *, aligned: bool) -> Hypothesis:
         """The transcript of the kept audio; empty if the audio is too short for one embedding."""
