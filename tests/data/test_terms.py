@@ -22,7 +22,7 @@ def test_spoken_terms_are_all_in_and_others_fill_up(tmp_path: Path) -> None:
     one = sampler(tmp_path, share=1.0, most=4)
     random = np.random.default_rng(0)
     spoken = {Term("load balancing", "Lastverteilung"), Term("load", "Last"), Term("Anna", "Anna")}
-    drawn = [one.context("Load balancing, says Anna.", random).terms for _ in range(50)]
+    drawn = [one.draw("Load balancing, says Anna.", "", random)[2].terms for _ in range(50)]
     assert all(spoken <= {*terms} and len({*terms}) == len(terms) <= 4 for terms in drawn)
     assert {len(terms) for terms in drawn} == {3, 4}
     assert len({terms[0] for terms in drawn}) > 2  # in any order
@@ -33,16 +33,16 @@ def test_a_word_within_a_word_is_no_term(tmp_path: Path) -> None:
     drawn = {
         term
         for seed in range(50)
-        for term in one.context("Annabel reloads", np.random.default_rng(seed)).terms
+        for term in one.draw("Annabel reloads", "", np.random.default_rng(seed))[2].terms
     }
     assert len(drawn) == 6  # any term, for none of them is spoken
 
 
 def test_a_share_of_the_examples_has_terms(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
-    drawn = [sampler(tmp_path, share=0.5).context("Anna", random) for _ in range(200)]
+    drawn = [sampler(tmp_path, share=0.5).draw("Anna", "", random)[2] for _ in range(200)]
     assert 60 < sum(map(bool, drawn)) < 140
-    assert sampler(tmp_path, share=0.0).context("Anna", random) == Context()
+    assert sampler(tmp_path, share=0.0).draw("Anna", "", random)[2] == Context()
 
 
 @pytest.mark.parametrize("options", [{"share": 1.5}, {"share": -0.1}, {"most": 0}])
@@ -54,3 +54,25 @@ def test_numbers_are_checked(options: dict[str, float]) -> None:
 def test_a_missing_glossary_is_refused() -> None:
     with pytest.raises(ZooError, match="no file"):
         TermSampler(TermSampling(glossary="/nowhere/terms.txt"))
+
+
+def test_a_new_spelling_is_everywhere(tmp_path: Path) -> None:
+    one = sampler(tmp_path, share=1.0, most=3, respelled=1.0)
+    spellings = set()
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        transcript, translation, context = one.draw("Anna, Annabel?", "Anna, Annabel?", random)
+        new = transcript.partition(",")[0]
+        spellings.add(new)
+        assert new != "Anna"
+        assert transcript == translation == f"{new}, Annabel?"
+        assert Term(new, new) in context.terms
+    assert len(spellings) > 5
+
+
+def test_a_translation_keeps_its_spelling(tmp_path: Path) -> None:
+    one = sampler(tmp_path, share=1.0, most=1, respelled=1.0)
+    transcript, translation, context = one.draw("load it", "Last", np.random.default_rng(0))
+    assert translation == "Last"
+    assert context.terms == (Term(transcript.removesuffix(" it"), "Last"),)
+    assert not transcript.startswith("load ")

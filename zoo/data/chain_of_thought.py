@@ -333,7 +333,10 @@ class SpeechChainsOfThought(Sampler):
         else:
             following = (talk.segments[index] for index in range(first, len(talk.segments)))
             texts = self._cut(talk, following, end, kind)
-        context = self.terms.context(texts[0], random) if self.terms else NO_CONTEXT
+        context = NO_CONTEXT
+        if self.terms:
+            *drawn, context = self.terms.draw(*texts, random)
+            texts = drawn[0], drawn[1]
         return SpeechChainOfThought(talk, start, end, *texts, self.target, kind, context)
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
