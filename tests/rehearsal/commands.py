@@ -19,6 +19,7 @@ PAGES = (
     "streamuni",
     "simulu",
     "corpora",
+    "iwslt",
     "lightning",
 )
 _START = re.compile(
