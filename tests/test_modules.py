@@ -44,6 +44,14 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.metrics.comet.score nope": "invalid choice: 'nope' (choose from 'check', 'score')",
     "zoo.report /nowhere": "error: /nowhere has no results.json; name the folder of an evaluation.",
     "zoo.report . --minutes nan": "error: zoo.report needs minutes of at least 0, not nan.",
+    "zoo.submit system=infinisst": "error: Name the new folder of the submission once: folder=",
+    "zoo.submit folder=. system=infnisst": "error: Unknown system 'infnisst'; choose one of:",
+    "zoo.submit folder=a/b": "error: folder=a/b cannot be made: there is no folder a.",
+    "zoo.submit folder=a system=replay": "error: 'replay' is no streaming system of the zoo, so no",
+    "zoo.submit folder=a system=simulu": "emits speech, and the track takes text;",
+    "zoo.submit folder=a experiment=demo": "error: A submission has one system; leave out compare",
+    "zoo.submit folder=a evaluation.split=tst": "error: evaluation.split=tst is no development set",
+    "zoo.submit folder=a data=iwslt": "error: data=iwslt needs data.segments, a YAML list of",
     "zoo.tracking.wandb_report --nope": "unrecognized arguments: --nope",
 }
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"<[^<>]+>")
 COMMAND = re.compile(
-    r"python (?:-m zoo\.)?(train|evaluate|translate|prepare)(?:\.py)?(?![.\w])([^\n`#]*)"
+    r"python (?:-m zoo\.)?(train|evaluate|translate|prepare|submit)(?:\.py)?(?![.\w])([^\n`#]*)"
 )
 PATH = re.compile(
     r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
@@ -59,6 +59,8 @@ def commands() -> Iterator[tuple[str, str, str]]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
         for name, rest in COMMAND.findall(text):
+            if name == "submit":  # takes the overrides of an evaluation, and a folder
+                name, rest = "evaluate", re.sub(r"\bfolder=\S+", "", rest)
             if "--shell-completion" not in rest:
                 yield page.name, name, rest
 

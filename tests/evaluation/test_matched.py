@@ -10,7 +10,8 @@ from rich.console import Console
 from tests.evaluation.test_significance import QUICK, REFERENCES, row, write
 from zoo.commands.report import main
 from zoo.evaluation.matched import match_latencies
-from zoo.report.matched import printed_tables
+from zoo.report.matched import matched_tables
+from zoo.report.text_table import printed_tables
 from zoo.results.row import KnobValue, Row, write_rows
 
 
@@ -64,7 +65,7 @@ def test_the_baseline_may_be_named(tmp_path: Path, rows: list[Row]) -> None:
 
 def test_the_table_names_what_cannot_be_compared(tmp_path: Path, rows: list[Row]) -> None:
     console = Console(width=110, record=True)
-    console.print(printed_tables(match_latencies(rows, tmp_path, QUICK)))
+    console.print(printed_tables(matched_tables(match_latencies(rows, tmp_path, QUICK))))
     text = console.export_text()
     assert "two tst, en-de: BLEU at equal StreamLAAL" in text
     assert "late has no StreamLAAL in common with the baseline" in text
@@ -92,7 +93,8 @@ def test_the_table_keeps_its_columns_beside_long_names(tmp_path: Path, rows: lis
     long = {name: f"{name} training.curriculum={'x' * 120}" for name in ("base", "early", "late")}
     renamed = [replace(row, system=long[row.system]) for row in rows]
     console = Console(width=80, record=True)
-    console.print(printed_tables(match_latencies(renamed, tmp_path, QUICK), width=80))
+    tables = matched_tables(match_latencies(renamed, tmp_path, QUICK))
+    console.print(printed_tables(tables, width=80))
     lines = console.export_text().splitlines()
     [scores] = [line for line in lines if "#1" in line and "1.00" in line]
     assert len(scores) <= 80
@@ -102,7 +104,7 @@ def test_the_table_keeps_its_columns_beside_long_names(tmp_path: Path, rows: lis
 
 def test_the_table_names_rows_that_are_not_compared(tmp_path: Path, rows: list[Row]) -> None:
     console = Console(width=200, record=True)
-    console.print(printed_tables(match_latencies(rows, tmp_path, QUICK)))
+    console.print(printed_tables(matched_tables(match_latencies(rows, tmp_path, QUICK))))
     text = console.export_text()
     assert (
         "early: outside of the latencies of both are baseline m=3 (3.00 s), m=0.5 (0.50 s)" in text

@@ -299,6 +299,56 @@ def test_references_alone_are_nothing_to_stream(evaluate: Evaluate, files: Path)
     )
 
 
+def characters(index: int, talk: str, text: str) -> dict[str, Any]:
+    """A line as SimulEval writes it for an InfiniSST into Chinese: a delay per character.
+
+    A sentence is written in the turn at 960 ms, the rest in the one at the end.
+    """
+    first = text.index("。") + 1
+    delays = [960.0] * first + [3840.0] * (len(text) - first)
+    facts = ["samplerate: 16000 Hz", "channels: 1", "format: WAV (Microsoft) [WAV]"]
+    return {
+        "index": index,
+        "prediction": text,
+        "delays": delays,
+        "elapsed": [delay * 1.25 for delay in delays],
+        "prediction_length": len(text),
+        "reference": "大家好。 我是 Elena。",
+        "source": [f"/data/acl6060/dev/full_wavs/{talk}.wav", *facts],
+        "source_length": 3840.0,
+    }
+
+
+def test_a_log_of_infinisst_in_characters(evaluate: Evaluate, here: Path) -> None:
+    """Talks in another order than the segments, Latin names without spaces."""
+    texts = {"2022.acl-long.268": "大家好。我是Elena", "2022.acl-long.110": "你好。这是Jiawei"}
+    records = [characters(index, talk, text) for index, (talk, text) in enumerate(texts.items())]
+    save(here / "theirs.log", *records)
+    spans = [
+        f"- {{duration: 1.9, offset: {offset}, speaker_id: {talk}, wav: {talk}.wav}}\n"
+        for talk in sorted(texts)
+        for offset in (0.0, 1.91)
+    ]
+    (here / "segments.yaml").write_text("".join(spans))
+    (here / "references.txt").write_text("你好。\n这是 Jiawei。\n大家好。\n我是 Elena。\n")
+    given = (*LONG_FORM, "target_language=zh", "evaluation.rules=simuleval", "hydra.run.dir=run")
+    row = row_of(evaluate(*REPLAY, *given, tiny=False), here / "run")
+    segments = (here / "run" / row["instances"]).with_name("segments.jsonl")
+    found = {
+        (line["talk"], line["segment"]): "".join(line["hypothesis"].split())
+        for line in map(json.loads, segments.read_text(encoding="utf-8").splitlines())
+    }
+    assert found["2022.acl-long.268", 0] == "大家好。"
+    assert found["2022.acl-long.268", 1] == "我是Elena"
+    assert found["2022.acl-long.110", 1] == "这是Jiawei"
+    assert "tok:zh" in row["signatures"]["BLEU"]
+    # By hand, with n characters in the segment and r in its reference, spaces included, in seconds:
+    # 0.96 - 1.9 / max(n, r) * (n - 1) / 2 for the first segments (n = r of 4 and 3); the first
+    # character of the second ones, at 3.84 - 1.91 = 1.93, comes after the end of their 1.9 s.
+    expected = [0.96 - 1.9 / 4 * 1.5, 0.96 - 1.9 / 3 * 1.0, 1.93, 1.93]
+    assert row["scores"]["StreamLAAL"] == pytest.approx(sum(expected) / 4)
+
+
 def published(path: Path) -> dict[str, float]:
     names, values = path.read_text(encoding="utf-8").strip().split("\n")[-2:]
     return dict(zip(names.split("\t"), map(float, values.split("\t")), strict=True))

@@ -20,6 +20,7 @@ PAGES = (
     "simulu",
     "corpora",
     "context",
+    "iwslt",
     "lightning",
 )
 _START = re.compile(

@@ -121,6 +121,7 @@ def others(root: Path) -> None:
     forms.europarl_st(whole, root / "europarl_st")
     forms.europarl_st(whole, root / "europarl_st", "de", "en")
     forms.iwslt(whole, root / "iwslt")
+    mcif(root / "mcif")
     forms.lhotse(whole, root / "lhotse")
     forms.folder(whole, root / "folder")
     forms.fleurs(single, root / "fleurs")
@@ -130,6 +131,30 @@ def others(root: Path) -> None:
             root / "streamuni" / f"{forms.SPLIT}.json", root / "streamuni" / f"{split}.json"
         )
     huggingface(single, root / "huggingface")
+
+
+def mcif(root: Path) -> None:
+    """Write an MCIF as the development set of IWSLT 2026 has it, English to all languages.
+
+    Its texts have quotation marks that a table of values left in them, at the beginning of a line
+    and doubled; times have rounding errors; a recording is without suffix in the list.
+    """
+    talks = _talks("dev", 2)
+    recordings = [irregular(_recording([talks[0]], "OiqEWDVtWk")), _recording(talks, "NuMKTxzETS")]
+    lines = [(recording.name, line) for recording in recordings for line in recording.lines]
+    spans = [
+        f"- {{duration: {line.duration + 1e-15!r}, offset: {line.offset:.3f}, speaker_id: '1', "
+        f"wav: {name}{'' if place % 7 == 3 else '.wav'}}}"
+        for place, (name, line) in enumerate(lines)
+    ]
+    write(root / "audio-segments.yaml", spans)
+    for code in LANGUAGES:
+        texts = [line.texts[code] for _, line in lines]
+        marked = [f'"{text} ""so""' if place % 5 == 1 else text for place, text in enumerate(texts)]
+        write(root / "ref" / f"{code}.txt", marked)
+    write(root / "ref" / "en.txt", [line.texts["en"] for _, line in lines])
+    for recording in recordings:
+        _save(root / "audio" / f"{recording.name}.wav", recording.audio)
 
 
 def huggingface(talks: Sequence[Talk], root: Path) -> None:

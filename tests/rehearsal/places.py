@@ -236,6 +236,7 @@ class Places:
             "tst.yaml": str(root / "tst.yaml"),
             "tst.en": str(root / "tst.en"),
             "tst.de": str(root / "tst.de"),
+            "mcif": str(self.folder / "others" / "mcif"),
             "cuts.jsonl.gz": str(root / "cuts_test.jsonl.gz"),
         }
 

@@ -69,16 +69,16 @@ def evaluate(cfg: Config) -> float | None:
     resume = resumed_run(cfg)
     comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
     loaded = LoadedSystems(seed=cfg.seed)
-    talks = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
-    if comet:
-        check_texts(talks, comet)
+    sets = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
+    check_texts(sets.all, comet)
     if models and is_main_process():
         models.load(device)
-    facts = run_facts(talks, settings, resume)
+    facts = run_facts(sets.all, settings, resume)
     with open_tracker(cfg, choices, facts, logger, resume=resume) as tracker:
         evaluator = Evaluator(
             corpus=corpus.name,
-            talks=talks,
+            talks=sets.test,
+            development=sets.development,
             settings=settings,
             folder=tracker.run.folder,
             models=models,

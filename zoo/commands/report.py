@@ -21,10 +21,12 @@ from zoo.evaluation.matched import match_latencies
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console
-from zoo.report.matched import printed_tables
+from zoo.report.matched import matched_tables
 from zoo.report.page import write_report
+from zoo.report.ranking import ranking_tables
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
+from zoo.report.text_table import printed_tables
 from zoo.report.training import write_training
 from zoo.results.join import FinishedRun, find_runs, joined_rows
 from zoo.results.matched import MatchedCurve, write_matched
@@ -56,14 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     default = Path("outputs") / "report" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
     parser.add_argument("--output", type=Path, default=default, help="new folder of the report")
     parser.add_argument("--scores", type=lambda names: names.split(","), help="columns: NAME,NAME")
-    summary = parser.add_mutually_exclusive_group()
-    summary.add_argument(
-        "--over-knob", action="store_true", help="mean and deviation over the latency settings"
-    )
-    summary.add_argument("--talks", action="store_true", help="scores of each talk")
-    summary.add_argument(
-        "--minutes", type=float, help="mean scores of the talks up to and above this duration"
-    )
+    add_tables(parser)
     add_tests(parser)
     given = parser.parse_args(arguments)
 
@@ -92,7 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if trainings and not places:
             return
         scored = partial(runs_with_comet, names=models, python=python)
-        join(places, given.output, table=table, tested=tests_of(given), scored=scored)
+        join(
+            places,
+            given.output,
+            table=table,
+            tested=tests_of(given),
+            scored=scored,
+            ranking=given.ranking,
+        )
 
     run_script(write, given.output)
 
@@ -150,6 +152,21 @@ def comet_of(words: Sequence[str]) -> tuple[list[Path], list[str], str | None]:
     return places, models, python
 
 
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """Add the options of summaries and of the ranking to a parser."""
+    summary = parser.add_mutually_exclusive_group()
+    summary.add_argument(
+        "--over-knob", action="store_true", help="mean and deviation over the latency settings"
+    )
+    summary.add_argument("--talks", action="store_true", help="scores of each talk")
+    summary.add_argument(
+        "--minutes", type=float, help="mean scores of the talks up to and above this duration"
+    )
+    parser.add_argument(
+        "--ranking", action="store_true", help="also the ranking of IWSLT within latency regimes"
+    )
+
+
 def add_tests(parser: argparse.ArgumentParser) -> None:
     """Add the options of intervals and tests to a parser."""
     defaults = Resampling()
@@ -192,6 +209,7 @@ def join(
     table: Callable[[Sequence[Row]], RenderableType] = score_table,
     tested: Tested | None = None,
     scored: Callable[[Sequence[FinishedRun]], Sequence[FinishedRun]] | None = None,
+    ranking: bool = False,
 ) -> None:
     """Write the joined results, plot and page, and print the table.
 
@@ -201,6 +219,7 @@ def join(
         table: makes the printed table from the rows.
         tested: adds intervals and tests to rows, given the folder of the report (None: neither).
         scored: adds scores to the runs (None: none).
+        ranking: whether to add the systems by quality within each latency regime.
 
     Raises:
         ZooError: a place has no results, or the folder is not empty.
@@ -225,7 +244,7 @@ def join(
     try:
         if scored:
             runs = list(scored(runs))
-        printed = _write(runs, folder, table=table, tested=tested)
+        printed = _write(runs, folder, table=table, tested=tested, ranking=ranking)
     except BaseException:
         shutil.rmtree(folder)  # the folder was empty; a next start finds it so
         raise
@@ -239,6 +258,7 @@ def _write(
     *,
     table: Callable[[Sequence[Row]], RenderableType],
     tested: Tested | None,
+    ranking: bool,
 ) -> RenderableType:
     """Write the files of a report; arguments as ``join``. Return the table."""
     from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
@@ -258,6 +278,13 @@ def _write(
     context = {"runs": ", ".join(str(run.folder) for run in runs)}
     title = "SimulZoo: joined runs"
     write_report(
-        folder / PAGE, rows=rows, streams=streams, title=title, context=context, matched=matched
+        folder / PAGE,
+        rows=rows,
+        streams=streams,
+        title=title,
+        context=context,
+        matched=matched,
+        ranking=ranking,
     )
-    return Group(printed, printed_tables(matched)) if matched else printed
+    tables = [*matched_tables(matched), *(ranking_tables(rows) if ranking else [])]
+    return Group(printed, printed_tables(tables)) if tables else printed

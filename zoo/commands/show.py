@@ -10,9 +10,11 @@ from zoo.disk.files import relative_path
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
 from zoo.progress import wide_console
-from zoo.report.matched import printed_tables
+from zoo.report.matched import matched_tables
 from zoo.report.page import write_report
+from zoo.report.ranking import ranking_tables
 from zoo.report.table import print_table, table_width
+from zoo.report.text_table import printed_tables
 from zoo.results.join import RESULTS, same_reference
 from zoo.results.names import comet_scores
 from zoo.results.row import Row, read_rows
@@ -42,6 +44,7 @@ class ShownRun:
         self._facts = dict(facts)
         self._corpus = corpus
         self._last_page: Seconds = time.monotonic()
+        self._is_ranked = scored.settings.development is not None
 
     def log(self, row: Row) -> None:
         """Log a row, and update the HTML report from time to time."""
@@ -67,8 +70,10 @@ class ShownRun:
         print_table(shown, console=console)
         if job is not None:
             print(f"oracle rows: as in job {job}")
-        if self._scored.matched:
-            console.print(printed_tables(self._scored.matched, width=table_width(console)))
+        tables = matched_tables(self._scored.matched)
+        tables += ranking_tables(rows) if self._is_ranked else []
+        if tables:
+            console.print(printed_tables(tables, width=table_width(console)))
         if note := load_note(rows):
             console.print(note, markup=False, highlight=False)
         png, page = write_plot(rows, folder), self._write_page()
@@ -103,6 +108,7 @@ class ShownRun:
             title=f"SimulZoo: {self._corpus}",
             context=page_context(facts, overrides()),
             matched=self._scored.matched,
+            ranking=self._is_ranked,
         )
         return page
 

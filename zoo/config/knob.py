@@ -1,10 +1,23 @@
-"""The override that sets what the latency knob of a system sets, too."""
+"""The key and the override that set what the latency knob of a system sets, too."""
 
 from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
 from zoo.config.writing import override_key
+
+
+def knob_key(cfg: DictConfig) -> str | None:
+    """Return the key of what a system's latency knob sets, such as ``policy.frames``.
+
+    Args:
+        cfg: configuration of one system.
+    """
+    knob = cfg.system.get("knob")
+    if knob is None:
+        return None
+    part = knob.attribute.partition(".")[0]
+    return str(knob.attribute if part in cfg else f"system.{knob.attribute}")
 
 
 def typed_latency(cfg: DictConfig, typed: Sequence[str]) -> tuple[str, str] | None:
@@ -17,10 +30,7 @@ def typed_latency(cfg: DictConfig, typed: Sequence[str]) -> tuple[str, str] | No
     Returns:
         For example ``policy.frames=6`` and ``policy.frames``; None if there is none.
     """
-    knob = cfg.system.get("knob")
-    if knob is None:
+    if (key := knob_key(cfg)) is None:
         return None
-    part = knob.attribute.partition(".")[0]
-    key = knob.attribute if part in cfg else f"system.{knob.attribute}"
     found = {override_key(item): item for item in typed}
     return (found[key], key) if key in found else None

@@ -12,7 +12,7 @@ from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.stream import ListedTalks
-from zoo.evaluation.talks import check_talks
+from zoo.evaluation.talks import TalkSets, check_talks
 from zoo.lightning.datamodule import corpus_named
 from zoo.results.tables import Results, read_results
 from zoo.systems.base import StreamingSystem
@@ -74,12 +74,14 @@ def evaluate(
         )
     except TypeError as error:
         raise ZooError(f"zoo.evaluate: {error}.") from error
-    found = corpus.talks(split, limit=limit)
-    _check(system, found, configured)
+    sets = TalkSets.of(corpus, configured)
+    for found in sets.sets:
+        _check(system, found, configured)
     place = _new_folder(folder)
     evaluator = Evaluator(
         corpus=corpus.name,
-        talks=found,
+        talks=sets.test,
+        development=sets.development,
         settings=configured,
         folder=place,
         trainer_options=trainer_options,

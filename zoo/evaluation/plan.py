@@ -26,7 +26,12 @@ from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values, resampling
 from zoo.evaluation.significance import check_baseline
-from zoo.evaluation.talks import check_talks, has_references, of_directions
+from zoo.evaluation.talks import (
+    TalkSets,
+    check_talks,
+    has_references,
+    of_directions,
+)
 from zoo.talks import Talk
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import check_unused, ensure_writable
@@ -134,7 +139,7 @@ def prepare(
     loaded: LoadedSystems,
     *,
     optimized_metric: object = None,
-) -> Sequence[Talk]:
+) -> TalkSets:
     """Load talks and weights, and check all input before long work and before files are written.
 
     Args:
@@ -145,7 +150,7 @@ def prepare(
         optimized_metric: name of the score that a sweeper optimises, or None.
 
     Returns:
-        The talks.
+        The talks, of both splits.
 
     Raises:
         ZooError: a value, file or stream does not fit.
@@ -158,18 +163,8 @@ def prepare(
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
-    # Systems often share languages; the talks are checked once for each combination.
-    combinations = [
-        (system.source_language, system.target_language, system in systems) for system in choices
-    ]
-    directions = [(source, target) for source, target, _ in combinations]
-    talks = of_directions(corpus.talks(settings.split, limit=settings.talks), directions)
-    for source, target, streamed in dict.fromkeys(combinations):
-        check_talks(talks, source=source, target=target, streamed=streamed)
-    if resampling(settings) is not None and not has_references(talks):
-        raise ZooError(
-            "evaluation.significance compares scores with references; the talks have none."
-        )
+    sets = checked_talks(choices, corpus, settings)
+    talks = sets.test
     streamed_talks = talks_to_stream(talks, settings.view)
     left_out = settings.view == "segments" and any(map(has_empty_translation, talks))
     for recording in choices:
@@ -178,7 +173,7 @@ def prepare(
             all_streams = settings.talks is None and not left_out
             match_streams(recording, streamed_talks, all_streams=all_streams)
 
-    check_lengths(systems, streamed_talks, settings)
+    check_lengths(systems, talks_to_stream(sets.all, settings.view), settings)
     last = list(choices)[-1]
     check_optimized(
         optimized_metric,
@@ -196,7 +191,36 @@ def prepare(
             check_streams(system, values)
         else:
             open_at(loaded.load(system, choices[system]), values)
-    return talks
+    return sets
+
+
+def checked_talks(choices: Choices, corpus: Corpus, settings: Settings) -> TalkSets:
+    """Read and check the talks of an evaluation.
+
+    Args:
+        choices: configuration of each system and recorded log.
+        corpus: source of the talks.
+        settings: settings of the evaluation.
+
+    Raises:
+        ZooError: a split is missing, or its talks do not fit.
+    """
+    # Systems often share languages; the talks are checked once for each combination.
+    systems = streaming(choices)
+    combinations = [
+        (system.source_language, system.target_language, system in systems) for system in choices
+    ]
+    directions = [(source, target) for source, target, _ in combinations]
+    read = TalkSets.of(corpus, settings)
+    sets = TalkSets(*(of_directions(talks, directions) for talks in (read.test, read.development)))
+    for source, target, streamed in dict.fromkeys(combinations):
+        for talks in sets.sets:
+            check_talks(talks, source=source, target=target, streamed=streamed)
+    if resampling(settings) is not None and not has_references(sets.test):
+        raise ZooError(
+            "evaluation.significance compares scores with references; the talks have none."
+        )
+    return sets
 
 
 def check_named_weights(systems: "Sequence[System]") -> None:

@@ -43,6 +43,8 @@ class Evaluator:
     Args:
         corpus: name of the corpus.
         talks: recordings, all with references or all without.
+        development: recordings of the split ``settings.development``, which every system streams
+            before ``talks``, at each latency setting (empty: none).
         settings: settings of the evaluation.
         folder: run folder, for logs and ``results.json``.
         models: models that score target speech (None: target speech has no scores).
@@ -60,6 +62,7 @@ class Evaluator:
         *,
         corpus: str,
         talks: Sequence[Talk],
+        development: Sequence[Talk] = (),
         settings: Settings,
         folder: Path,
         models: "SpeechModels | None" = None,
@@ -70,16 +73,18 @@ class Evaluator:
         self.settings = settings
         self._recordings = talks
         self.talks = talks_to_stream(talks, settings.view)
+        self.development = talks_to_stream(development, settings.view)
         self.models = models
         self.notes: list[str] = [] if has_references(talks) else [NO_REFERENCES]
-        segments = sum(len(talk.segments) for talk in talks)
-        if left_out := segments - len(talks_to_stream(talks, "segments")):
+        every = [*talks, *development]
+        segments = sum(len(talk.segments) for talk in every)
+        if left_out := segments - len(talks_to_stream(every, "segments")):
             self.notes.append(
                 f"Rows of single segments leave out {left_out} of {segments} segments, whose "
                 "translation is empty."
             )
-        scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
-        self.scored = ScoredRun(folder, talks=self.talks, scorer=scorer)
+        scorer = Scorer(settings, models.scorer(settings, every) if models else None)
+        self.scored = ScoredRun(folder, talks=[*self.talks, *self.development], scorer=scorer)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
         self._next_row = 0  # number of the next row, on all ranks
@@ -110,7 +115,8 @@ class Evaluator:
             weights: hub ids and folders of the system's weights, by configuration key.
 
         Returns:
-            For a system one row per knob value and the upper bound; for a recorded log one row.
+            For a system one row per knob value (and one before it on the development talks) and the
+            upper bound; for a recorded log one row.
 
         Raises:
             ZooError: a value or a stream does not fit.
@@ -159,6 +165,9 @@ class Evaluator:
             if value is not None and system.knob is not None:
                 system.turn_knob(value)
                 knob = KnobValue(system.knob.name, value)
+            if self.development:
+                row = self._row(system.name, knob, *languages)
+                yield replace(row, split=self.settings.development or row.split), self.development
             yield self._row(system.name, knob, *languages), self.talks
 
         if upper_bound and self.settings.upper_bound and has_references(self.talks):

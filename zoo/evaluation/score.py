@@ -24,6 +24,7 @@ from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.sums import SummedMetric
 from zoo.results.files import report_streams, write_files
 from zoo.results.matched import MatchedCurve, write_matched
+from zoo.results.regimes import with_regimes
 from zoo.results.row import Row, write_rows
 from zoo.results.segments import ScoredSegment
 from zoo.results.settings import Better, MetricFacts, RowSettings
@@ -119,7 +120,7 @@ class ScoredRun:
             self.streams += report_streams(len(self.rows), silent, talks, segments)
         self.rows.append(row)
         self._write_rows()
-        return row
+        return self.rows[-1]
 
     def add_comet(self, comet: Comet) -> None:
         """Add COMET scores to all rows. Raises ZooError if the COMET process stops."""
@@ -143,6 +144,7 @@ class ScoredRun:
             write_matched(self.folder, self.matched)
 
     def _write_rows(self) -> None:
+        self.rows = with_regimes(self.rows)
         write_rows(self.rows, self.folder / RESULTS)
 
 

@@ -26,7 +26,10 @@ class Settings:
 
     Attributes:
         split: split of the corpus.
-        talks: number of talks from the start of the split (None: all talks).
+        development: split of the corpus whose talks are streamed too and set the latency regime of
+            a row (``zoo.results.regimes``); with it, the ranking of each regime is printed (None:
+            neither).
+        talks: number of talks from the start of each split (None: all talks).
         view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
         knob_values: values of the system's latency knob (None: the values that the system lists).
         batch_size: number of streams that advance in lockstep.
@@ -56,6 +59,7 @@ class Settings:
     """
 
     split: str = "tst"
+    development: str | None = None
     talks: int | None = None
     view: View = "talks"
     knob_values: Sequence[float] | None = None

@@ -1,11 +1,59 @@
 """Reference segments of talks, and the checks of talks before an evaluation."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
+from zoo.evaluation.settings import Settings
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment, first_blank
 from zoo.talks import Talk, of_one_name
+
+
+@dataclass(frozen=True, slots=True)
+class TalkSets:
+    """The talks of an evaluation.
+
+    Attributes:
+        test: talks of the split to evaluate.
+        development: talks of another split, which set the latency regime of a row; may be empty.
+    """
+
+    test: Sequence[Talk]
+    development: Sequence[Talk] = ()
+
+    @classmethod
+    def of(cls, corpus: Corpus, settings: Settings) -> "TalkSets":
+        """Read the talks that the settings of an evaluation name.
+
+        Raises:
+            ZooError: the corpus does not have a split, or both splits have talks of one name.
+        """
+        split, other = settings.split, settings.development
+        test = corpus.talks(split, limit=settings.talks)
+        if other is None or other == split:
+            return cls(test)
+        development = corpus.talks(other, limit=settings.talks)
+        names = {talk.name for talk in test}
+        if both := next((talk.name for talk in development if talk.name in names), None):
+            raise ZooError(
+                f"evaluation.split={split} and evaluation.development={other} both have the talk "
+                f"{both!r}; the regime is set on other talks: choose two splits, write {{split}} "
+                "in the paths of data=iwslt, or evaluate the development talks alone with "
+                f"evaluation.split={other}."
+            )
+        return cls(test, development)
+
+    @property
+    def sets(self) -> list[Sequence[Talk]]:
+        """The sets that have talks; the test set even if it has none."""
+        return [self.test, *([self.development] if self.development else [])]
+
+    @property
+    def all(self) -> list[Talk]:
+        """All talks, those of the test set first."""
+        return [*self.test, *self.development]
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from zoo.report.table import cell, number, significance_notes
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, Entry, columns, find_entry, main_score
+from zoo.results.names import COMPUTATION_AWARE, REGIME, Entry, columns, find_entry, main_score
+from zoo.results.regimes import REGIMES
 from zoo.results.row import Row
 
 
@@ -173,5 +174,7 @@ def _cell(row: Row, entry: Entry) -> Cell:
     """Return the cell of a score of a row."""
     value = row.scores.get(entry.name)
     text, _, interval = cell(row, entry.column()).partition(" ")
+    if entry.name == REGIME and row.settings.regime:
+        value = REGIMES.index(row.settings.regime)  # the page sorts by numbers
     full = "" if value is None or math.isnan(value) else repr(float(value))
     return Cell(full, text, interval.strip())

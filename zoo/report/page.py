@@ -13,9 +13,11 @@ from zoo.report.contents import headline, score_tables, signatures
 from zoo.report.matched import matched_tables
 from zoo.report.palette import STYLES
 from zoo.report.payload import payload, talks_in_order
+from zoo.report.ranking import ranking_tables
 from zoo.report.render import json_block, render
 from zoo.report.sounds import Sound, source_sounds, speech_sounds
 from zoo.report.stages import stage_bars
+from zoo.report.text_table import TextTable
 from zoo.results.matched import MatchedCurve
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
@@ -33,6 +35,7 @@ def write_report(
     title: str,
     context: Mapping[str, str],
     matched: Sequence[MatchedCurve] = (),
+    ranking: bool = False,
     audio_talks: int | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> int:
@@ -45,6 +48,7 @@ def write_report(
         title: heading.
         context: provenance of the run by name (command, commit, machine, ...).
         matched: the systems at equal latency.
+        ranking: whether to show the systems in the order of their quality within each regime.
         audio_talks: number of talks, from the first talk on, whose audio is included (None: all).
         max_bytes: maximum size of the file. Sounds that do not fit are left out.
 
@@ -52,7 +56,9 @@ def write_report(
         ZooError: audio cannot be read.
     """
     data = payload(rows, streams)
-    page = partial(_page, rows, title=title, context=context, data=data, matched=matched)
+    ranked = ranking_tables(rows) if ranking else []
+    tables = {"matched": matched_tables(matched), "ranking": ranked}
+    page = partial(_page, rows, title=title, context=context, data=data, tables=tables)
     budget = max_bytes - len(page(sounds={}))
     sources = source_sounds(streams, budget=budget, talks=audio_talks)
     for place, (entry, talk) in enumerate(zip(data["talks"], talks_in_order(streams), strict=True)):
@@ -83,7 +89,7 @@ def _page(
     title: str,
     context: Mapping[str, str],
     data: object,
-    matched: Sequence[MatchedCurve],
+    tables: Mapping[str, Sequence[TextTable]],
     sounds: Mapping[str, Sound],
 ) -> bytes:
     """Return the HTML file.
@@ -93,7 +99,7 @@ def _page(
         title: heading.
         context: provenance of the run by name.
         data: JSON values for the page's script.
-        matched: the systems at equal latency.
+        tables: tables of texts by id of their section of the page.
         sounds: audio by id of its element.
     """
     document = render(
@@ -103,7 +109,7 @@ def _page(
         headline=headline(rows),
         rows=rows,
         tables=score_tables(rows),
-        matched=matched_tables(matched),
+        **tables,
         signatures=signatures(rows),
         stages=stage_bars(rows),
         stage_names=[name for name in STAGES if any(row.stages.get(name) for row in rows)],

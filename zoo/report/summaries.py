@@ -12,7 +12,7 @@ from rich.text import Text
 from zoo.errors import ZooError, unknown_choice
 from zoo.report.table import DASH, cell, number, significance_notes
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import Column, columns, find_entry
+from zoo.results.names import REGIME, Column, columns, find_entry
 from zoo.results.row import Row, TalkScores
 
 
@@ -56,7 +56,7 @@ def over_knob(rows: Sequence[Row], names: Sequence[str] | None = None) -> Render
         names: names of the scores; None: the columns of the usual table.
     """
     systems = [row for row in rows if row.kind == "system"]
-    shown = chosen_columns(systems, names)
+    shown = [one for one in chosen_columns(systems, names) if one.score != REGIME]
     tables: list[RenderableType] = []
     for key, group in by_test_set(systems).items():
         title = f"{test_set_label(key)}, mean (standard deviation) over the knob"

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import Column, columns
+from zoo.results.names import REGIME, Column, columns
 from zoo.results.row import Row, TestSet
 
 DASH = "–"  # a score that is not defined
@@ -38,9 +38,11 @@ def title_of(key: TestSet, shown: Sequence[Column]) -> str:
 def cell(row: Row, column: Column) -> str:
     """Return a score as text.
 
-    If the row has a 95 % interval of the score, half of its width follows, and a star if all tests
-    find a difference from the baseline.
+    The column of the regime has its name. If the row has a 95 % interval of the score, half of its
+    width follows, and a star if all tests find a difference from the baseline.
     """
+    if column.score == REGIME:
+        return row.settings.regime or DASH
     scale = MS if column.unit == "ms" else 1.0
     value = row.scores.get(column.score)
     text = number(value if value is None else value * scale, column.digits)

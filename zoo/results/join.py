@@ -10,6 +10,7 @@ import yaml
 
 from zoo.disk.parsing import parse_json, parse_yaml
 from zoo.errors import ZooError
+from zoo.results.regimes import with_regimes
 from zoo.results.row import Row, read_rows
 
 RESULTS = "results.json"
@@ -102,7 +103,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     several runs on the same talks contains the overrides in which a run differs from the others. So
     does the name of a reference row whose scores differ between runs; reference rows with equal
     scores are listed once. A row keeps its intervals and loses its p-values, whose baseline may not
-    be among the rows.
+    be among the rows. Regimes are those of the joined rows.
 
     Args:
         runs: finished runs.
@@ -129,7 +130,7 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
             if override not in common and not override.startswith(NAMED_KEYS)
         ]
         rows.append(_renamed(row, own) if _key(row) in ambiguous else row)
-    return rows
+    return with_regimes(rows)
 
 
 def _placed(row: Row, run: FinishedRun, folder: Path) -> Row:

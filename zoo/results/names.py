@@ -9,12 +9,17 @@ from zoo.results.row import Row
 from zoo.results.settings import Axis, Better
 
 # Tables: of whole talks, of streams of one sentence each, of talks without references; "speech",
-# "transcript" and "revised" have the columns that a table of the first two kinds adds for target
-# speech, for transcripts, whose target language is the source language, and for revised output.
-TableKind = Literal["talks", "sentences", "speech", "transcript", "revised", "unreferenced"]
-ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised")
+# "transcript", "revised" and "regime" have the columns that a table of the first two kinds adds for
+# target speech, for transcripts, whose target language is the source language, for revised output,
+# and for rows with a latency regime.
+TableKind = Literal[
+    "talks", "sentences", "speech", "transcript", "revised", "regime", "unreferenced"
+]
+ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised", "regime")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
+# Column of the latency regime of a row, which is no score: its settings name it.
+REGIME = "Regime"
 MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
 
 
@@ -96,6 +101,7 @@ SCORES = (
     _latency("LAAL", columns={"sentences": 0}),
     _time("LAAL_CA", columns={"sentences": 1}),
     _latency("LongYAAL", "Long\nYAAL", columns={"talks": 4}, mean_of="YAAL"),
+    Entry(REGIME, columns={"regime": 5}),
     _latency("YAAL"),
     _latency("AP", unit="source", columns={"sentences": 3}),
     _latency("DAL", columns={"sentences": 3}),
@@ -207,6 +213,8 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         for name, value in row.scores.items()
         if value is not None and (has_speech_scores(row) or name in SHOWN_IF_SCORED)
     }
+    if any(row.settings.regime for row in rows):
+        scored.add(REGIME)
     shown = _columns(kind, scored)
     if kind == "sentences" and all(row.settings.rules in MILLISECONDS for row in rows):
         shown = [_in_milliseconds(column) for column in shown]

@@ -78,6 +78,7 @@ class RowSettings:
         overrides: overrides of that run that can change a result.
         corpus_hash: hash of the talks of that run, or their number.
         talk_set: description of the talks, where joined rows of one corpus have others.
+        regime: latency regime of IWSLT (``zoo.results.regimes``); None: the row has none.
     """
 
     __pydantic_config__ = STRICT
@@ -105,6 +106,7 @@ class RowSettings:
     overrides: tuple[str, ...] = ()
     corpus_hash: str | None = None
     talk_set: str = ""
+    regime: str | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the settings that have another value than their default, by name."""

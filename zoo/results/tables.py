@@ -200,6 +200,7 @@ def _line(row: Row, swept: Mapping[str, Any]) -> dict[str, Any]:
         "data": row.data,
         "split": row.split,
         "direction": f"{row.source_language}-{row.target_language}",
+        "regime": row.settings.regime,
         **{name: row.scores[name] for name in names},
         "flags": "; ".join(row.flags),
     }

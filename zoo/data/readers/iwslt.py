@@ -13,6 +13,8 @@ from zoo.talks import Talk
 class IWSLT:
     """Recordings, a YAML list of their segments, and texts with one line per segment.
 
+    ``{split}`` in a path stands for the split, for development and test talks in one run.
+
     Args:
         segments: YAML list with ``offset``, ``duration`` (seconds) and ``wav`` of each segment;
             ``talks`` raises ZooError for None.
@@ -34,21 +36,26 @@ class IWSLT:
     name: str = "iwslt"
 
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
-        """Return the recordings in the order of the list; the split only names the rows of results.
+        """Return the recordings in the order of the list.
 
-        See ``zoo.data.corpora.Corpus``.
+        The split names the rows of results, and is part of the paths that contain ``{split}``. See
+        ``zoo.data.corpora.Corpus``.
         """
-        segments = required(
-            self.segments,
+        segments, audio, transcripts, references = (
+            None if path is None else path.replace("{split}", split)
+            for path in (self.segments, self.audio, self.transcripts, self.references)
+        )
+        listed = required(
+            segments,
             corpus="iwslt",
             key="segments",
             what="a YAML list of segments with offset, duration and wav",
         )
         entries = read_entries(
-            segments,
-            audio=segments.parent if self.audio is None else Path(self.audio),
-            transcripts=None if self.transcripts is None else Path(self.transcripts),
-            translations=None if self.references is None else Path(self.references),
+            listed,
+            audio=listed.parent if audio is None else Path(audio),
+            transcripts=None if transcripts is None else Path(transcripts),
+            translations=None if references is None else Path(references),
         )
         return build_talks(
             by_audio(entries),

@@ -1,0 +1,1 @@
+"""Submissions to a campaign: processor, Dockerfile, and logs of development talks."""

@@ -1,0 +1,195 @@
+"""Makes a submission to the simultaneous track of IWSLT: ``python -m zoo.submit``.
+
+The system streams the development talks at its latency settings, as ``evaluate.py`` does. For each
+latency regime that a setting reaches, the best setting becomes a speech processor of simulstream,
+with the log of its development talks. A Dockerfile serves the processors.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from zoo.config import Config, build, choices, compose, entry_point, plain, run_composed
+from zoo.config.commands import program, run_script
+from zoo.config.knob import knob_key
+from zoo.config.writing import override_key
+from zoo.disk.files import atomic_folder
+from zoo.errors import ZooError
+from zoo.evaluation.talks import has_references
+from zoo.machine.launch import is_main_process
+from zoo.results.join import RESULTS
+from zoo.results.regimes import DEVELOPMENT, LATENCY, LIMITS
+from zoo.results.row import Row, read_rows
+from zoo.submit.content import Submission, write_submission
+from zoo.tracking.weights import weights_of
+
+FOLDER = "folder"  # key of the command alone
+# How development talks are scored where the command line says nothing else.
+DEFAULTS = (
+    "evaluation.split=dev",
+    "evaluation.upper_bound=false",
+    "evaluation.oracle_k=[]",
+    "evaluation.resegmentation=soft",
+    "evaluation.rules=omnisteval",
+    "logger=csv",
+)
+# Parts of a configuration that a processor does not have.
+EVALUATION = (
+    *("data", "evaluation", "metric", "recogniser", "logger", "trainer", "launcher", "hydra"),
+    *("threads", "device", "resume", "optimized_metric", "seed"),
+)
+RANKING = ("XCOMET_XL", "BLEU")  # the first score that all rows have selects the best setting
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Make the submission that the command line describes.
+
+    Args:
+        arguments: command line without the program's name; None: ``sys.argv``.
+    """
+    parser = argparse.ArgumentParser(prog=program("zoo.submit"), description=__doc__)
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="KEY=VALUE",
+        help="folder=OUT, the new folder of the submission, and overrides of evaluate.py, such as "
+        "system=streamatt and those of data=iwslt",
+    )
+    given = parser.parse_args(arguments).words
+    overrides = [word for word in given if override_key(word) != FOLDER]
+    typed = set(map(override_key, overrides))
+    overrides = [item for item in DEFAULTS if override_key(item) not in typed] + overrides
+    run = Path("outputs") / "submit" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+    def check(cfg: Config) -> None:
+        check_folder(new_folder(given))
+        check_system(cfg)
+        check_development(cfg)
+
+    run_composed(overrides, check)
+    sys.argv[1:] = [*overrides, f"hydra.run.dir={run}"]
+    entry_point("evaluate", "zoo.commands.evaluation:evaluate")
+    if is_main_process():
+        folder = new_folder(given)
+        run_script(lambda: submit(run, folder, overrides), folder.parent)
+
+
+def new_folder(given: Sequence[str]) -> Path:
+    """Return the folder of the submission. Raises ZooError unless it is named once."""
+    named = [word.partition("=")[2] for word in given if override_key(word) == FOLDER]
+    if len(named) != 1 or not named[0].strip():
+        raise ZooError("Name the new folder of the submission once: folder=submission.")
+    return Path(named[0])
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ZooError unless a folder is new or empty, in an existing folder."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ZooError(f"folder={folder} is not empty; name a new folder.")
+    if not folder.parent.is_dir():
+        raise ZooError(f"folder={folder} cannot be made: there is no folder {folder.parent}.")
+
+
+def check_system(cfg: Config) -> None:
+    """Raise ZooError unless a configuration has one streaming system of the zoo that writes text.
+
+    Args:
+        cfg: configuration of the evaluation.
+    """
+    from zoo.systems.base import StreamingSystem  # imports torch
+
+    if plain(cfg, resolve=False)["compare"] is not None:
+        raise ZooError("A submission has one system; leave out compare and experiments with it.")
+    system = build(cfg.system)
+    if not isinstance(system, StreamingSystem):
+        raise ZooError(
+            f"{system.name!r} is no streaming system of the zoo, so no processor can load it; "
+            "choose another system=..., such as streamatt."
+        )
+    if system.emits_speech:
+        raise ZooError(
+            f"{system.name!r} emits speech, and the track takes text; choose synthesizer=none."
+        )
+
+
+def check_development(cfg: Config) -> None:
+    """Raise ZooError unless the configuration names development talks with references.
+
+    Args:
+        cfg: configuration of the evaluation.
+    """
+    settings, corpus = build(cfg.evaluation), build(cfg.data)
+    if not settings.split.startswith(DEVELOPMENT):
+        raise ZooError(
+            f"evaluation.split={settings.split} is no development set, which sets the regime of a "
+            f"submission; name a split that begins with {DEVELOPMENT!r}."
+        )
+    if not has_references(corpus.talks(settings.split, limit=settings.talks)):
+        raise ZooError(
+            f"The development talks of data={corpus.name} have no references, without which there "
+            "is no LongYAAL and so no regime."
+        )
+
+
+def submit(run: Path, folder: Path, overrides: Sequence[str]) -> None:
+    """Write the submission of a finished evaluation on development talks.
+
+    Args:
+        run: run folder of the evaluation.
+        folder: folder of the submission.
+        overrides: overrides of the evaluation.
+
+    Raises:
+        ZooError: no latency setting is in a regime, or a file cannot be read.
+    """
+    rows = [row for row in read_rows(run / RESULTS) if row.kind == "system"]
+    best = best_settings(rows)
+    cfg = compose("evaluate", overrides)
+    kept = [item for item in overrides if _is_of_system(item)]
+    submission = Submission(
+        run=run,
+        rows=best,
+        system=str(choices(kept)["system"]),
+        overrides=[item for item in kept if override_key(item) != "system"],
+        knob=knob_key(cfg),
+        weights=weights_of(plain(cfg)),
+    )
+    check_folder(folder)
+    with atomic_folder(folder) as new:
+        write_submission(submission, new)
+    for regime, row in best.items():
+        print(f"{regime}: {row.label}, {LATENCY} {row.scores[LATENCY]:.2f} s on {row.split}")
+    print(f"submission: {folder}")
+
+
+def best_settings(rows: Sequence[Row]) -> dict[str, Row]:
+    """Return the best row of each regime, by the first score of ``RANKING`` that all rows have.
+
+    Raises ZooError if no row is in a regime.
+    """
+    inside = [row for row in rows if row.settings.regime in LIMITS]
+    if not inside:
+        latencies = ", ".join(
+            f"{row.knob_label or row.system} {row.scores.get(LATENCY) or float('nan'):.2f} s"
+            for row in rows
+        )
+        raise ZooError(
+            f"No setting is in a regime, which end at {max(LIMITS.values()):g} s of {LATENCY} on "
+            f"development talks ({latencies}); choose settings of a lower latency with "
+            "evaluation.knob_values=[...]."
+        )
+    score = next(
+        name for name in RANKING if all(row.scores.get(name) is not None for row in inside)
+    )
+    return {
+        regime: max(found, key=lambda row: row.scores[score] or 0.0)
+        for regime in LIMITS
+        if (found := [row for row in inside if row.settings.regime == regime])
+    }
+
+
+def _is_of_system(override: str) -> bool:
+    """Return whether an override describes the system and not its evaluation."""
+    return override_key(override).partition(".")[0] not in EVALUATION
