@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -216,17 +216,24 @@ def explained_disk(folder: Path) -> Iterator[None]:
 def check_can_be_written(folder: Path, key: str) -> None:
     """Raise ZooError if a folder cannot be made or written to.
 
+    A temporary file is written to its nearest existing parent, because a file system such as
+    /proc has permissions to write and refuses it.
+
     Args:
         folder: folder that the user names.
         key: key of the configuration that names it.
     """
+    existing, reason = folder, ""
     try:
         existing = _existing_path(folder)
-        usable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-        reason = "is not a folder" if not existing.is_dir() else "cannot be written to"
+        if not existing.is_dir():
+            reason = "is not a folder"
+        else:
+            with tempfile.TemporaryFile(dir=existing):
+                pass
     except OSError as error:
-        existing, usable, reason = folder, False, f"cannot be used: {error.strerror}"
-    if not usable:
+        reason = f"cannot be written to: {error.strerror}"
+    if reason:
         raise ZooError(
             f"{key}={shorten(folder)}: {shorten(existing)} {reason}; choose another folder."
         )
@@ -315,10 +322,24 @@ def _sync(path: Path) -> None:
 
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder without files, and its parents below the current folder if they are empty."""
-    parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
-    for candidate in (folder, *parents):
+    here = Path.cwd()
+    remove_new(folder, [parent for parent in folder.parents if here not in parent.parents])
+
+
+def remove_new(folder: Path, before: Collection[Path]) -> None:
+    """Remove a folder without files, and its empty parents.
+
+    Args:
+        folder: folder, which need not exist.
+        before: folders that stay.
+    """
+    for candidate in (folder, *folder.parents):
+        if candidate in before:
+            return
         try:
             candidate.rmdir()
+        except FileNotFoundError:
+            continue
         except OSError:
             return
 

@@ -15,7 +15,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.data.corpora import Corpus
+from zoo.data.corpora import Corpus, SynthesisedCorpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
@@ -39,6 +39,19 @@ AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
+
+
+def talks_before_systems(corpus: Corpus, settings: Settings) -> Sequence[Talk] | None:
+    """Return the talks of a corpus that is read, or None for one that is synthesised.
+
+    Systems import networks, for which a user with a mistyped folder or split need not wait.
+
+    Raises ZooError if there are none.
+    """
+    if isinstance(corpus, SynthesisedCorpus):
+        corpus.check(settings.split)
+        return None
+    return corpus.talks(settings.split, limit=settings.talks)
 
 
 def wants_smoke_test(cfg: Config) -> bool:
@@ -130,6 +143,7 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
 def prepare(
     choices: Choices,
     corpus: Corpus,
+    talks: Sequence[Talk] | None,
     settings: Settings,
     loaded: LoadedSystems,
     *,
@@ -140,6 +154,7 @@ def prepare(
     Args:
         choices: configuration of each system and recorded log.
         corpus: source of the talks.
+        talks: talks of the corpus that are read already, or None.
         settings: settings of the evaluation.
         loaded: loads one system after the other.
         optimized_metric: name of the score that a sweeper optimises, or None.
@@ -163,7 +178,9 @@ def prepare(
         (system.source_language, system.target_language, system in systems) for system in choices
     ]
     directions = [(source, target) for source, target, _ in combinations]
-    talks = of_directions(corpus.talks(settings.split, limit=settings.talks), directions)
+    if talks is None:
+        talks = corpus.talks(settings.split, limit=settings.talks)
+    talks = of_directions(talks, directions)
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
     if resampling(settings) is not None and not has_references(talks):
