@@ -141,7 +141,8 @@ def check_name_is_text(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise ZooError(
-            f"The path {os.fsencode(path)!r} is not in UTF-8; rename the file or folder."
+            f"The path {str(path).encode(errors='backslashreplace')!r} is not in UTF-8; rename the "
+            "file or folder."
         ) from error
 
 

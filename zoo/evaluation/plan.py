@@ -82,7 +82,7 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     if resume is not None:
         path = resume / "provenance.json"
         try:
-            before = parse_json(path.read_text())["corpus_hash"]
+            before = parse_json(path.read_text(encoding="utf-8"))["corpus_hash"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
         if before != found:

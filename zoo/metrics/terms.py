@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
+from zoo.disk.files import check_regular
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.quality import BLEU, CorpusQuality
@@ -27,8 +28,9 @@ class Glossary:
 
     def __init__(self, path: str, language: Language) -> None:
         try:
-            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            check_regular(Path(path))
+            lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+        except (OSError, ValueError) as error:
             raise ZooError(
                 f"Glossary {path} cannot be read; it is a text file (UTF-8) with a term, or a "
                 "source term, a tab and its translation, per line."
