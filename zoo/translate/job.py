@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zoo.config import Config
-from zoo.errors import INTERRUPTED, TERMINATED, ZooError
+from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
 from zoo.talks import Talk
 from zoo.translate.inputs import find_talks
@@ -22,8 +22,8 @@ def translate(cfg: Config) -> None:
 
     Raises:
         ZooError: bad input.
-        SystemExit: Ctrl-C has ended the translation of files, with exit code 130, or SIGTERM has
-            ended any translation, with exit code 143.
+        SystemExit: Ctrl-C has ended the translation of files, with exit code 130, or SIGTERM (143)
+            or SIGHUP (129) has ended any translation.
     """
     check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     speed = check_speed(cfg.speed)
@@ -33,7 +33,7 @@ def translate(cfg: Config) -> None:
 
         stop = translate_sources(cfg, talks, microphone, speed)
     if stop.terminated:
-        sys.exit(TERMINATED)
+        sys.exit(stop.code)
     if microphone is None and stop.requested:
         sys.exit(INTERRUPTED)
 
