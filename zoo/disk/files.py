@@ -28,7 +28,7 @@ FULL_DISK = (
 # Errors of a path that the user can correct, or of a disk that the user can replace.
 UNUSABLE = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG),
-    *(errno.ELOOP, errno.EIO, errno.ESTALE),
+    *(errno.ELOOP, errno.EIO, errno.ESTALE, errno.EISDIR, errno.ENOTDIR),
 )
 NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
 SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
