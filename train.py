@@ -1,6 +1,6 @@
 """python train.py experiment=NAME [key=value]: train, evaluate and export a system."""
 
-from zoo.config import entry_point
+from zoo.commands import train
 
 if __name__ == "__main__":
-    entry_point("train", "zoo.training.job:train")
+    train()

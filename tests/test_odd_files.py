@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from tests.fixtures.processes import ROOT
 from zoo import commands
 from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
 from zoo.commands.report import main as report
@@ -29,6 +31,8 @@ from zoo.prepare.job import prepare
 from zoo.results.files import row_folder
 from zoo.talks import check_talk_name
 from zoo.tracking.metrics_file import MetricsFile
+from zoo.tracking.run import open_run
+from zoo.tracking.tracker import Tracker
 from zoo.translate.command_line import to_overrides
 from zoo.translate.inputs import find_talks
 
@@ -110,6 +114,34 @@ def test_no_cell_of_the_metrics_is_a_formula(tmp_path: Path) -> None:
     file.append({"system": "=cmd|'/c calc'!A0", "BLEU": -1.5, "knob": "m=1"})
     (row,) = csv.DictReader(file.path.read_text().splitlines())
     assert (row["system"], row["BLEU"], row["knob"]) == ("'=cmd|'/c calc'!A0", "-1.5", "m=1")
+
+
+LATIN = r"""
+from pathlib import Path
+from zoo.tracking.metrics_file import MetricsFile
+MetricsFile(Path()).append({"system": "M\u00fcnchen"})
+MetricsFile(Path()).append({"system": "\u4e2d", "BLEU": 1.5})
+"""
+
+
+def test_metrics_are_in_utf_8_in_every_locale(tmp_path: Path) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run(
+        [sys.executable, "-c", LATIN],
+        cwd=tmp_path,
+        env={**os.environ, **locale, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    text = (tmp_path / "metrics.csv").read_text(encoding="utf-8")
+    assert [row["system"] for row in csv.DictReader(text.splitlines())] == ["München", "中"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff", b"[" * 100_000])
+def test_a_damaged_list_of_weights_is_named(content: bytes, tmp_path: Path) -> None:
+    with Tracker(open_run(tmp_path / "run", kind="evaluate"), config={}) as tracker:
+        (tmp_path / "run" / "weights.json").write_bytes(content)
+        with pytest.raises(ZooError, match=r"weights\.json is damaged"):
+            tracker.record_models({"backbone": {"name": "x"}})
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,15 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     'evaluate compare={a:["hydra.run.dir=x"]}': (
         "compare.a has hydra.run.dir=x, which belongs to the whole evaluation; write it outside"
     ),
+    'evaluate compare={a:["system.name=x"]}': (
+        "compare.a has system.name=x; the name of a compared system is that of its entry, so"
+    ),
+    "evaluate --cfg job --package a.b": "Unknown key 'a'; choose one of: data, size, backbone,",
+    "evaluate --cfg job --package policy.framez": "Unknown key 'policy.framez'; choose one of:",
+    "train --cfg hydra --package hydra.x": "--package: there is no 'hydra.x' in the configurat",
+    "evaluate metric=terms": (
+        "evaluation.metrics.TermAccuracy.glossary needs a value; write evaluation.metrics."
+    ),
     "evaluate hydra.searchpath=[file:///nowhere]": "There is no folder /nowhere (file) with",
     "evaluate hydra.searchpath=[nowhere]": "There is no folder nowhere (file) with",
     "train hydra.searchpath=[pkg://nowhere]": "There is no folder nowhere (pkg) with",

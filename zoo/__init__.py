@@ -8,6 +8,8 @@ trainer.test(system, zoo.TalksDataModule("minitalks"))
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from zoo.machine.imports import end_on_interrupt, is_command
+
 if TYPE_CHECKING:
     from zoo.evaluation.callback import StreamingEvaluation as StreamingEvaluation
     from zoo.evaluation.in_python import evaluate as evaluate
@@ -25,6 +27,9 @@ __all__ = [
     "read_results",
     "training_plan",
 ]
+
+if is_command():  # whose modules are imported next
+    end_on_interrupt()
 
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {

@@ -11,6 +11,7 @@ BAD_INPUT = 2  # exit code of wrong input
 CLOSED_PIPE = 141  # exit code of a shell command whose output nobody reads any more
 INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 TERMINATED = 143  # the same for SIGTERM
+HUNG_UP = 129  # the same for SIGHUP, that the terminal was closed
 SIMILAR = 0.8  # of a mistyped name, twice the equal characters over the characters of both
 LONGEST_VALUE = 100  # characters of a value in a sentence
 LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additions

@@ -60,6 +60,9 @@ def test_damaged_or_foreign_manifests(tmp_path: Path) -> None:
         (line.replace('"version": 1', '"version": 9'), "version 9"),
         (line + line[:50], "line 2"),
         (line.replace('"segments"', '"parts"'), "segments"),
+        (line.replace('"version": 1, ', ""), "line 1: no field 'version'"),
+        (line.replace('"source": "', '"source": "\\ud800'), "line 1: a text with half of a"),
+        (line.replace('"source": "', '"source": "\\u0000'), "line 1: a text with a zero byte"),
     ):
         path.write_text(damaged)
         with pytest.raises(ZooError, match=what):

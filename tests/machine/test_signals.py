@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zoo.config.commands import run_script
-from zoo.errors import INTERRUPTED, TERMINATED
+from zoo.errors import HUNG_UP, INTERRUPTED, TERMINATED
 from zoo.machine import signals
 from zoo.machine.signals import exit_code_of_signal, interruptible
 from zoo.tracking.run import open_run
@@ -31,6 +31,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in signals.CODES}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signals._ENDING.code, signals._ENDING.with_sigterm, signals._ENDING.advice = None, False, ""
     for number, handler in before.items():
@@ -59,6 +60,7 @@ def broken() -> None:
     [
         (lambda: signal.raise_signal(signal.SIGINT), "SIGINT", INTERRUPTED),
         (lambda: signal.raise_signal(signal.SIGTERM), "SIGTERM", TERMINATED),
+        (lambda: signal.raise_signal(signal.SIGHUP), "SIGHUP", HUNG_UP),
         (lightning, "SIGINT", INTERRUPTED),
         (broken, "SIGINT", INTERRUPTED),
     ],
@@ -85,8 +87,8 @@ def test_a_run_says_how_it_is_continued(tmp_path: Path, capfd: pytest.CaptureFix
     assert signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.default_int_handler)
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_it_at_once(
     first: signal.Signals, second: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:

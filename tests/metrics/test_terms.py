@@ -76,6 +76,9 @@ def test_a_glossary_is_chosen_by_name_and_must_exist(glossary: str, tmp_path: Pa
     assert list(metrics(glossary)) == ["TermAccuracy", "MaskedBLEU"]
     with pytest.raises(ZooError, match="There is no file"):
         metrics(str(tmp_path / "none.tsv"))
+    for device in (Path("/dev/zero"), Path("/dev/stdin")):
+        with pytest.raises(ZooError, match=r"is a pipe, a socket or a device|cannot be read"):
+            metrics(str(device))
     empty = tmp_path / "empty.tsv"
     empty.write_text("\n\t\n")
     with pytest.raises(ZooError, match="has no terms"):

@@ -218,19 +218,40 @@ def test_a_second_ctrl_c_keeps_the_words_that_were_emitted(
     assert not (tmp_path / "two.txt").exists()
 
 
-def test_a_sigterm_keeps_the_words_that_were_emitted(tmp_path: Path, talks: list[Talk]) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_sigterm_keeps_the_words_that_were_emitted(
+    number: signal.Signals,
+    code: int,
+    tmp_path: Path,
+    talks: list[Talk],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("zoo.translate.live.leave_terminal", lambda number: None)
+
     def during(step: int) -> None:
         if step == 3:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
     found = translation(tmp_path, during)
     found.of_files(talks, "max")
     assert found.stop.requested
     assert found.stop.terminated
+    assert found.stop.code == code
     assert (tmp_path / "one.txt").read_text() == "1 2\n"
     assert not (tmp_path / "two.txt").exists()
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_ends_nothing(tmp_path: Path, talks: list[Talk]) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        found = translation(tmp_path, lambda step: signal.raise_signal(signal.SIGHUP))
+        found.of_files(talks, "max")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not found.stop.requested
+    assert (tmp_path / "two.txt").exists()
 
 
 def test_a_sigterm_waits_for_the_files_of_a_talk(

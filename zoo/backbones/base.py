@@ -19,16 +19,21 @@ from zoo.streaming.session import Session, SpeechRequest
 from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 
+DTYPES = {  # of networks, by the only name of each
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
 _EMPTY: ContextVar[bool] = ContextVar("_EMPTY", default=False)  # see ``without_weights``
 _SHAPES: ContextVar[bool] = ContextVar("_SHAPES", default=False)  # see ``shapes_of_weights``
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """Return the torch dtype called ``name``, such as float32. Raises ZooError if none exists."""
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise unknown_choice("dtype", name, ("float32", "bfloat16", "float16", "float64"))
-    return dtype
+    """Return the torch dtype called ``name``. Raises ZooError for one that no network runs in."""
+    if name not in DTYPES:
+        raise unknown_choice("dtype", name, DTYPES)
+    return DTYPES[name]
 
 
 @contextmanager

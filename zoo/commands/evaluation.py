@@ -25,6 +25,7 @@ from zoo.evaluation.plan import (
     run_facts,
     speech_models,
     streaming,
+    talks_before_systems,
     trainer_options,
     wants_smoke_test,
 )
@@ -55,9 +56,11 @@ def evaluate(cfg: Config) -> float | None:
     entries, notes = system_configurations(cfg), left_out(cfg).notes
     settings: Settings = build(cfg.evaluation)
     logger = build(cfg.logger)
-    choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
-    if wants_smoke_test(cfg):
+    is_smoke_test = wants_smoke_test(cfg)
+    read = None if is_smoke_test else talks_before_systems(corpus, settings)
+    choices: Choices = {build(choice.system): choice for choice in entries}
+    if is_smoke_test:
         from zoo.evaluation.smoke_run import smoke_test
 
         smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
@@ -69,7 +72,7 @@ def evaluate(cfg: Config) -> float | None:
     resume = resumed_run(cfg)
     comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
     loaded = LoadedSystems(seed=cfg.seed)
-    sets = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
+    sets = prepare(choices, corpus, read, settings, loaded, optimized_metric=cfg.optimized_metric)
     check_texts(sets.all, comet)
     if models and is_main_process():
         models.load(device)

@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
 from hydra.errors import HydraException
 
-from zoo.config.commands import exit_with
+from zoo.config.commands import check_current_folder, exit_with
 from zoo.config.resumed import with_recorded
 from zoo.disk.files import explained_disk
 from zoo.errors import ZooError
@@ -25,6 +25,7 @@ def parse(config_name: str) -> Namespace:
     A wrong one ends the process with one sentence. ``sys.argv`` becomes the whole command line.
     """
     try:
+        check_current_folder()
         with explained_disk(Path()):
             return _with_recorded(config_name)
     except ZooError as error:

@@ -5,7 +5,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
@@ -56,16 +56,37 @@ def exit_with(message: str) -> NoReturn:
     Control characters in it, as of the name of a file, are escaped.
     """
     escaped = HIDDEN.sub(lambda sign: ascii(sign[0])[1:-1], message)
-    print(f"error: {escaped}", file=sys.stderr)
+    with suppress(OSError):  # nobody reads stderr any more
+        print(f"error: {escaped}", file=sys.stderr)
     sys.exit(BAD_INPUT)
 
 
-def escape_unprintable() -> None:
+def check_current_folder() -> None:
+    """Raise ZooError if the current folder was removed."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise ZooError(
+            f"The current folder cannot be used ({error.strerror}); change to another one."
+        ) from error
+
+
+def prepare_output() -> None:
     """Let stdout and stderr print escapes for characters that their encoding lacks.
 
     Without it, a Chinese word on a Latin-1 terminal or in a log of a batch job would end the
-    program in a traceback.
+    program in a traceback. A message that cannot be logged, as on a full disk, is dropped: Python
+    would print a traceback for each. A stream that the starting shell has closed is that of
+    /dev/null; otherwise, the next file that is opened would receive what is printed.
     """
+    logging.raiseExceptions = False
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -103,9 +124,10 @@ def run_script(main: Callable[[], object], folder: Path = Path()) -> None:
         main: the work.
         folder: folder that it writes to.
     """
-    escape_unprintable()
+    prepare_output()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
+        check_current_folder()
         with explained_disk(folder):
             main()
     except ZooError as error:

@@ -21,15 +21,17 @@ from omegaconf.errors import OmegaConfBaseException
 from zoo.config import loader
 from zoo.config.checks import check_config, check_languages
 from zoo.config.command_line import config_folders, parse
-from zoo.config.commands import ending_with_reader, escape_unprintable, exit_with, run_script
+from zoo.config.commands import ending_with_reader, exit_with, prepare_output, run_script
 from zoo.config.compose import compose
 from zoo.config.current import is_multirun, overrides, run_folder
+from zoo.config.folders import remove_unused
 from zoo.config.help import help_of
 from zoo.config.mistakes import explained, one_line
+from zoo.config.printing import printed_part
 from zoo.config.sources import CONF, register
 from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
-from zoo.disk.files import disk_problem, explained_disk, remove_if_empty
+from zoo.disk.files import disk_problem, explained_disk
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
@@ -50,15 +52,29 @@ def entry_point(config_name: str, job: str) -> None:
             optimises the value that it returns. The module is imported after the command line is
             checked: the import takes seconds, for which a mistyped key need not wait.
     """
-    escape_unprintable()
+    prepare_output()
     register()
     options = parse(config_name)
     launch = _Launch(config_name, job, options.overrides, config_folders(options))
     if options.help:
         run_script(lambda: print(help_of(config_name, launch.overrides, launch.folders)))
         return
+    if options.package and not (options.run or options.multirun or options.info):
+        run_script(
+            lambda: print(
+                printed_part(
+                    config_name,
+                    launch.overrides,
+                    launch.folders,
+                    kind=options.cfg,
+                    package=options.package,
+                    resolve=options.resolve,
+                )
+            )
+        )
+        return
     loader.install()
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises; else it prints and exits with 1
     run_hydra = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
     try:
         with launch.exit_on_mistakes():
@@ -72,6 +88,8 @@ def entry_point(config_name: str, job: str) -> None:
         if launch.is_working:
             raise
         exit_with(launch.explain(error))
+    finally:
+        remove_unused()
 
 
 @dataclass
@@ -113,7 +131,7 @@ class _Launch:
                 exit_with(sentence)
             raise
         finally:
-            remove_if_empty(run_folder())
+            remove_unused(run_folder())
         self.is_working = False
         return value
 
@@ -148,7 +166,7 @@ def run_composed(given: Sequence[str], job: Callable[[DictConfig], None]) -> Non
         given: overrides.
         job: the work.
     """
-    escape_unprintable()
+    prepare_output()
     with _exit_on_mistakes("evaluate", given), explained_disk(Path()):
         cfg = compose("evaluate", given)
         check_languages(cfg)

@@ -243,7 +243,7 @@ class Loader(ConfigLoaderImpl):
         Raises ZooError if the key is no list of names.
         """
         listed = cfg.get(TRUSTED, [])
-        if not isinstance(listed, ListConfig) or not all(
+        if not isinstance(listed, ListConfig | list) or not all(
             isinstance(name, str) and name.isidentifier() for name in listed
         ):
             raise ZooError(f"{TRUSTED} must be a list of packages such as [my_zoo], not {listed}.")

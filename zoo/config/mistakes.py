@@ -42,6 +42,7 @@ _SENTENCES = {
     r"Interpolation key '([^']+)' not found": (
         "${{{0}}} refers to the key {0!r}, which does not exist."
     ),
+    r"Missing mandatory value: (\S+)": "{0} needs a value; write {0}=VALUE.",
     r"Unsupported interpolation type (\S+)": ("${{{0}:...}} calls {0!r}, which does not exist."),
 }
 

@@ -153,8 +153,10 @@ def _recorded_lines(path: Path) -> list[Any] | None:
         if path.stat().st_size > LARGEST:
             raise ZooError(f"{path} is larger than {LARGEST} bytes; it is no record of a system.")
         content = parse_yaml(path.read_text(encoding="utf-8"))
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise ZooError(f"{path} is not YAML of plain values: {reason}.") from error

@@ -12,8 +12,9 @@ from typing import Any
 
 from zoo.data.manifest_checks import check_talk
 from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import parse_json, texts_in
 from zoo.errors import ZooError
+from zoo.formats.text import unwritable
 from zoo.talks import Segment, Talk, Target, Word
 
 VERSION = 1  # version of the format
@@ -64,7 +65,7 @@ def decode_line(line: bytes, *, path: Path, number: int) -> Talk:
     try:
         return decode(line.decode(), folder=path.parent)
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        reason = str(error).rstrip(".")
+        reason = f"no field {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ZooError(f"Manifest {path} cannot be read at line {number}: {reason}.") from error
 
 
@@ -92,6 +93,9 @@ def decode(line: str, *, folder: Path) -> Talk:
     Raises ValueError, LookupError, TypeError, ArithmeticError or RecursionError for another format.
     """
     item = parse_json(line)
+    if "\\u" in line:  # of json, whose texts may hold what no file in UTF-8 can
+        for reason in filter(None, map(unwritable, texts_in(item))):
+            raise ValueError(reason)
     if item["version"] != VERSION:
         raise ValueError(f"version {item['version']}, this program reads version {VERSION}")
     check_talk(item)

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ FULL_DISK = (
 # Errors of a path that the user can correct, or of a disk that the user can replace.
 UNUSABLE = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG),
-    *(errno.ELOOP, errno.EIO, errno.ESTALE),
+    *(errno.ELOOP, errno.EIO, errno.ESTALE, errno.EISDIR, errno.ENOTDIR),
 )
 NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
 SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
@@ -141,7 +141,8 @@ def check_name_is_text(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise ZooError(
-            f"The path {os.fsencode(path)!r} is not in UTF-8; rename the file or folder."
+            f"The path {str(path).encode(errors='backslashreplace')!r} is not in UTF-8; rename the "
+            "file or folder."
         ) from error
 
 
@@ -216,17 +217,24 @@ def explained_disk(folder: Path) -> Iterator[None]:
 def check_can_be_written(folder: Path, key: str) -> None:
     """Raise ZooError if a folder cannot be made or written to.
 
+    A temporary file is written to its nearest existing parent, because a file system such as
+    /proc has permissions to write and refuses it.
+
     Args:
         folder: folder that the user names.
         key: key of the configuration that names it.
     """
+    existing, reason = folder, ""
     try:
         existing = _existing_path(folder)
-        usable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-        reason = "is not a folder" if not existing.is_dir() else "cannot be written to"
+        if not existing.is_dir():
+            reason = "is not a folder"
+        else:
+            with tempfile.TemporaryFile(dir=existing):
+                pass
     except OSError as error:
-        existing, usable, reason = folder, False, f"cannot be used: {error.strerror}"
-    if not usable:
+        reason = f"cannot be written to: {error.strerror}"
+    if reason:
         raise ZooError(
             f"{key}={shorten(folder)}: {shorten(existing)} {reason}; choose another folder."
         )
@@ -315,10 +323,24 @@ def _sync(path: Path) -> None:
 
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder without files, and its parents below the current folder if they are empty."""
-    parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
-    for candidate in (folder, *parents):
+    here = Path.cwd()
+    remove_new(folder, [parent for parent in folder.parents if here not in parent.parents])
+
+
+def remove_new(folder: Path, before: Collection[Path]) -> None:
+    """Remove a folder without files, and its empty parents.
+
+    Args:
+        folder: folder, which need not exist.
+        before: folders that stay.
+    """
+    for candidate in (folder, *folder.parents):
+        if candidate in before:
+            return
         try:
             candidate.rmdir()
+        except FileNotFoundError:
+            continue
         except OSError:
             return
 

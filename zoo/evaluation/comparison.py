@@ -54,6 +54,11 @@ def system_configurations(cfg: Config) -> list[Config]:
                     f"compare.{name} has {item}, which belongs to the whole evaluation; write it "
                     "outside of compare."
                 )
+            if override_key(item) == "system.name":
+                raise ZooError(
+                    f"compare.{name} has {item}; the name of a compared system is that of its "
+                    f"entry, so write another name instead of {name}."
+                )
     check_weights(entries)
     check_pinned(plain(cfg, resolve=False)["compare"], entries)
     shared, absent = plain(cfg, resolve=False), left_out(cfg).names

@@ -15,7 +15,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.data.corpora import Corpus
+from zoo.data.corpora import Corpus, SynthesisedCorpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
@@ -46,6 +46,20 @@ AUTO = "auto"  # the value of `device` that lets the machine decide
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
 
 
+def talks_before_systems(corpus: Corpus, settings: Settings) -> TalkSets | None:
+    """Return the talks of a corpus that is read, or None for one that is synthesised.
+
+    Systems import networks, for which a user with a mistyped folder or split need not wait.
+
+    Raises ZooError if there are none.
+    """
+    if isinstance(corpus, SynthesisedCorpus):
+        for split in filter(None, (settings.split, settings.development)):
+            corpus.check(split)
+        return None
+    return TalkSets.of(corpus, settings)
+
+
 def wants_smoke_test(cfg: Config) -> bool:
     """Return the value of ``smoke``. Raises ZooError unless it is true or false."""
     if not isinstance(cfg.smoke, bool):
@@ -74,7 +88,7 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     if resume is not None:
         path = resume / "provenance.json"
         try:
-            before = parse_json(path.read_text())["corpus_hash"]
+            before = parse_json(path.read_text(encoding="utf-8"))["corpus_hash"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
         if before != found:
@@ -135,6 +149,7 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
 def prepare(
     choices: Choices,
     corpus: Corpus,
+    read: TalkSets | None,
     settings: Settings,
     loaded: LoadedSystems,
     *,
@@ -145,6 +160,7 @@ def prepare(
     Args:
         choices: configuration of each system and recorded log.
         corpus: source of the talks.
+        read: talks of the corpus that are read already, or None.
         settings: settings of the evaluation.
         loaded: loads one system after the other.
         optimized_metric: name of the score that a sweeper optimises, or None.
@@ -163,7 +179,7 @@ def prepare(
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
-    sets = checked_talks(choices, corpus, settings)
+    sets = checked_talks(choices, read or TalkSets.of(corpus, settings), settings)
     talks = sets.test
     streamed_talks = talks_to_stream(talks, settings.view)
     left_out = settings.view == "segments" and any(map(has_empty_translation, talks))
@@ -194,16 +210,16 @@ def prepare(
     return sets
 
 
-def checked_talks(choices: Choices, corpus: Corpus, settings: Settings) -> TalkSets:
-    """Read and check the talks of an evaluation.
+def checked_talks(choices: Choices, read: TalkSets, settings: Settings) -> TalkSets:
+    """Check the talks of an evaluation, and return those of the directions of its systems.
 
     Args:
         choices: configuration of each system and recorded log.
-        corpus: source of the talks.
+        read: talks of the corpus.
         settings: settings of the evaluation.
 
     Raises:
-        ZooError: a split is missing, or its talks do not fit.
+        ZooError: talks do not fit.
     """
     # Systems often share languages; the talks are checked once for each combination.
     systems = streaming(choices)
@@ -211,7 +227,6 @@ def checked_talks(choices: Choices, corpus: Corpus, settings: Settings) -> TalkS
         (system.source_language, system.target_language, system in systems) for system in choices
     ]
     directions = [(source, target) for source, target, _ in combinations]
-    read = TalkSets.of(corpus, settings)
     sets = TalkSets(*(of_directions(talks, directions) for talks in (read.test, read.development)))
     for source, target, streamed in dict.fromkeys(combinations):
         for talks in sets.sets:

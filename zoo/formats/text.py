@@ -128,6 +128,31 @@ def _check_characters(content: Record, where: str) -> None:
         raise ZooError(f"{where}, has half of a character ({half}).") from error
 
 
+def unwritable(text: str) -> str:
+    """Return why no file in UTF-8 can hold a text, or C libraries end it early; empty if not.
+
+    JSON and tables can hold half of a character and a zero byte.
+    """
+    if "\0" in text:
+        return "a text with a zero byte"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"a text with half of a character ({error.object[error.start]!a})"
+    return ""
+
+
+def check_can_be_written(where: str, *texts: str | None) -> None:
+    """Raise ZooError for a text that is ``unwritable``.
+
+    Args:
+        where: file and place, for the message.
+        texts: texts of a segment; None for one that it lacks.
+    """
+    if reason := next(filter(None, map(unwritable, filter(None, texts))), ""):
+        raise ZooError(f"{where} has {reason}.")
+
+
 def json_lines(records: Iterable[Record]) -> str:
     """Text of a file with one JSON object per line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

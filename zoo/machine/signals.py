@@ -1,18 +1,23 @@
-"""Ctrl-C and SIGTERM: one sentence, the exit code of the signal, and an end at once if repeated."""
+"""Ctrl-C, SIGTERM and SIGHUP: one sentence and the exit code of the signal; at once if repeated."""
 
 import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from zoo.errors import INTERRUPTED, TERMINATED, ZooError
+from zoo.errors import HUNG_UP, INTERRUPTED, TERMINATED, ZooError
 from zoo.machine.launch import is_main_process
 
-CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-STDERR = 2
+CODES = {
+    signal.SIGINT: INTERRUPTED,
+    signal.SIGTERM: TERMINATED,
+    signal.SIGHUP: HUNG_UP,
+}
+STDOUT, STDERR = 1, 2
 
 
 class _Ending:
@@ -22,7 +27,7 @@ class _Ending:
         code: exit code of the first signal; None before it.
         advice: how to continue the work, for the sentence.
         depth: number of blocks of ``interruptible`` around the work.
-        with_sigterm: whether SIGTERM is handled; otherwise, it kills the process.
+        with_sigterm: whether SIGTERM and SIGHUP are handled; otherwise, they kill the process.
     """
 
     def __init__(self) -> None:
@@ -60,6 +65,7 @@ class _Ending:
                 os._exit(code)
             self.code = code
             _say(f"ended by {name}{self.advice}.")
+            leave_terminal(number)
         raise KeyboardInterrupt if code == INTERRUPTED else SystemExit(code)
 
 
@@ -68,15 +74,17 @@ _ENDING = _Ending()
 
 @contextmanager
 def interruptible(advice: str = "", *, with_sigterm: bool = False) -> Iterator[None]:
-    """End the process on Ctrl-C (exit code 130) and SIGTERM (143) in the block, with a sentence.
+    """End the process on Ctrl-C (exit code 130), SIGTERM (143) and SIGHUP (129) in the block.
+
+    A sentence names the signal.
 
     The block ends as by an exception, so that files are closed and processes ended, and the exit
     code is that of the signal, whatever this raises. A second signal does not wait for it.
 
     Args:
         advice: how to continue the work of the block, for the sentence.
-        with_sigterm: whether to handle SIGTERM, for work with files to complete. Otherwise, it
-            kills the process, also within a long call of a library.
+        with_sigterm: whether to handle SIGTERM and SIGHUP, for work with files to complete.
+            Otherwise, they kill the process, also within a long call of a library.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # no handlers: Python allows them in the main thread only
@@ -109,6 +117,20 @@ def exit_code_of_signal() -> int | None:
     if _ENDING.code is not None:
         _ENDING.install()  # Lightning ignores Ctrl-C once it has ended a Trainer
     return _ENDING.code
+
+
+def leave_terminal(number: int) -> None:
+    """Write no longer to a terminal after SIGHUP: it was closed, and each line would be an error.
+
+    Args:
+        number: Signal that was received.
+    """
+    if number != signal.SIGHUP:
+        return
+    for descriptor in (STDOUT, STDERR):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _say(sentence: str) -> None:

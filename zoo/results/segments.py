@@ -1,5 +1,6 @@
 """Reference segments of a row with the output that was assigned to them: ``segments.jsonl``."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -64,6 +65,7 @@ def read_segments(path: Path, *, needed_by: str) -> list[ScoredSegment]:
     """
     from pydantic import ValidationError
 
+    path = Path(os.path.normpath(path))  # the folder before ".." need not exist
     if not path.is_file():
         raise ZooError(
             f"{path} is missing; {needed_by} needs it, and evaluations of this version write it."

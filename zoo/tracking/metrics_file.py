@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
-from zoo.disk.files import append_line, atomic_file, write_bytes
+from zoo.disk.files import append_line, write_bytes, write_text
 
 STEP = "step"
 FORMULA = tuple("=+-@\t\r")  # first characters of a formula
@@ -63,10 +63,11 @@ class MetricsFile:
     def _rewrite(self, columns: Sequence[str]) -> None:
         """Rewrite the existing rows with other columns."""
         rows = csv.DictReader(self._lines())
-        with atomic_file(self.path) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(rows)
+        text = StringIO(newline="")
+        writer = csv.DictWriter(text, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path, text.getvalue())
 
     def _lines(self) -> list[str]:
         """Return the lines of the file.
@@ -74,7 +75,7 @@ class MetricsFile:
         Each line is one row: names and values of metrics are numbers or short strings without line
         breaks.
         """
-        return self.path.read_text().splitlines() if self.path.exists() else []
+        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
 
 
 def _cell(value: float | str | None) -> float | str | None:

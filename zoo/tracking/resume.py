@@ -61,7 +61,7 @@ def check_same(
     """
     path = folder / "config.yaml"
     try:
-        before = parse_yaml(path.read_text())
+        before = parse_yaml(path.read_text(encoding="utf-8"))
         version = str(before.get("version", "0.1"))
         recorded = {name: before[name] for name in keys}
     except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:

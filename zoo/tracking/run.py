@@ -204,7 +204,7 @@ def _id_in_checkpoint(checkpoint: Path) -> str | None:
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
-        card = parse_json((folder / CARD).read_text())
+        card = parse_json((folder / CARD).read_text(encoding="utf-8"))
         return {field: card[field] for field in CARD_FIELDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ZooError(f"{folder / CARD} is missing or damaged: {error}.") from error

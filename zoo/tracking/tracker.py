@@ -14,7 +14,8 @@ import yaml
 
 from zoo.config.commands import SCRIPTS
 from zoo.disk.files import write_text
-from zoo.errors import INTERRUPTED
+from zoo.disk.parsing import parse_json
+from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.launch import default_environment, job
 from zoo.machine.signals import exit_code_of_signal, interruptible
 from zoo.results.training import WANDB_ADDRESS
@@ -157,7 +158,7 @@ class Tracker:
         if not self.run.main:
             return
         path = self.run.folder / MODELS
-        recorded = json.loads(path.read_text()) if path.is_file() else []
+        recorded = _recorded(path)
         new = [model for model in models(config) if model not in recorded]
         if not new:
             return
@@ -314,6 +315,19 @@ def exit_code(error: BaseException | None) -> int:
     return 1
 
 
+def _recorded(path: Path) -> list[Any]:
+    """Return the list in ``weights.json``. Raises ZooError for a damaged file."""
+    if not path.exists():
+        return []
+    try:
+        recorded = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ZooError(f"{path} is damaged ({error}); remove it and start again.") from error
+    if not isinstance(recorded, list):
+        raise ZooError(f"{path} is damaged: it is no list; remove it and start again.")
+    return recorded
+
+
 def _write_numbered(path: Path, text: str) -> Path:
     """Write a text to a file.
 
@@ -323,7 +337,7 @@ def _write_numbered(path: Path, text: str) -> Path:
         The path of the file with the text.
     """
     stem, number = path.stem, 1
-    while path.exists() and path.read_text() != text:
+    while path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
         number += 1
         path = path.with_name(f"{stem}.{number}{path.suffix}")
     write_text(path, text)

@@ -225,7 +225,7 @@ def training_loader(
         ),
         num_workers=workers,
         pin_memory=trainer.strategy.root_device.type == "cuda",
-        worker_init_fn=ignore_sigterm,
+        worker_init_fn=ignore_termination,
         prefetch_factor=4 if workers else None,
         # a DataLoader without a generator would draw a number from torch's global generator at
         # each start, so a resumed run would differ from an uninterrupted run
@@ -234,9 +234,10 @@ def training_loader(
     return StepLoader(loader, batches_per_step)
 
 
-def ignore_sigterm(worker: int) -> None:
-    """Let a data worker live on after SIGTERM, which batch systems send to every process.
+def ignore_termination(worker: int) -> None:
+    """Let a data worker live on after SIGTERM and SIGHUP, which are sent to every process.
 
     The training saves its state first (``callbacks/termination.py``) and ends its workers.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)

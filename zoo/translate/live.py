@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Literal
 
 from zoo.errors import ZooError
+from zoo.machine.signals import CODES, leave_terminal
 from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
 
 Speed = float | Literal["max"]
@@ -16,32 +17,40 @@ PATIENCE: Seconds = 0.05  # longest sleep, so that Ctrl-C is noticed soon
 
 
 class Stop:
-    """Whether Ctrl-C or SIGTERM has ended the sources.
+    """Whether Ctrl-C, SIGTERM or SIGHUP has ended the sources.
 
     Attributes:
         requested: whether no further audio is translated.
-        terminated: whether a SIGTERM was the reason.
+        terminated: whether SIGTERM or SIGHUP was the reason.
+        code: exit code of the last signal; None without a signal.
     """
 
     def __init__(self) -> None:
         self.requested = False
         self.terminated = False
+        self.code: int | None = None
         self._writing = False
 
     @contextmanager
     def on_interrupt(self) -> Iterator[None]:
-        """Note the first Ctrl-C in the block; a second one or SIGTERM raise KeyboardInterrupt."""
+        """Note the first Ctrl-C in the block; a second one, SIGTERM or SIGHUP end the block.
+
+        They raise KeyboardInterrupt. A signal that the starting program ignores stays ignored.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread receives signals
             return
 
         def interrupted(number: int, frame: FrameType | None) -> None:
             first, self.requested = not self.requested, True
-            self.terminated = self.terminated or number == signal.SIGTERM
+            self.terminated = self.terminated or number != signal.SIGINT
+            self.code = CODES[signal.Signals(number)]
+            leave_terminal(number)
             if not self._writing and (self.terminated or not first):
                 raise KeyboardInterrupt
 
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.getsignal(number) for number in CODES}
+        before = {number: old for number, old in before.items() if old != signal.SIG_IGN}
         for number in before:
             signal.signal(number, interrupted)
         try:

@@ -272,6 +272,14 @@ REALSI: Cases = {
         item("en2de-a.json", 2, trg_text=3),
         "en2de-a.json, segment 2 has a src_text or trg_text",
     ),
+    "half of a character": (
+        item("en2de-a.json", 2, src_text="\ud83d"),
+        "en2de-a.json, segment 2 has a text with half of a character",
+    ),
+    "zero byte": (
+        item("en2de-a.json", 2, trg_text="a\0b"),
+        "en2de-a.json, segment 2 has a text with a zero byte",
+    ),
     "seconds instead of milliseconds": (
         item("en2de-a.json", 2, start_time=90000, end_time=91000),
         "en2de-a.json, segment 2: .*does not lie",
@@ -322,6 +330,13 @@ HUGGINGFACE: Cases = {
         content(f"saved/{SPLIT}/data-00000-of-00001.arrow", "no"),
         "saved cannot be read as a data set on disk",
     ),
+    "device instead of a table": (
+        lambda root: (
+            remove(f"saved/{SPLIT}/data-00000-of-00001.arrow")(root),
+            (root / f"saved/{SPLIT}/data-00000-of-00001.arrow").symlink_to("/dev/zero"),
+        ),
+        "arrow is a pipe, a socket or a device",
+    ),
     "unknown column": (columns(translation="german"), "row 0, segment 0 has no text in 'german'"),
     "unknown column of audio": (
         columns(audio="sound"),
@@ -347,6 +362,23 @@ LHOTSE: Cases = {
     "recording in memory": (
         cuts(1, lambda cut: cut["recording"]["sources"][0].update(type="memory")),
         "gz, line 1 has a recording that is not one audio",
+    ),
+    "custom that is no mapping": (
+        supervision(custom="de"),
+        "gz, line 1, supervision 2 has a 'custom' that is no mapping",
+    ),
+    "text that is a number": (
+        supervision(text=3),
+        "gz, line 1, supervision 2 has a 'text' that is no text",
+    ),
+    "half of a character": (
+        supervision(text="\ud800"),
+        "supervision 2 has a text with half of a character",
+    ),
+    "zero byte": (supervision(text="a\0b"), "supervision 2 has a text with a zero byte"),
+    "path with half of a character": (
+        cuts(1, lambda cut: cut["recording"]["sources"][0].update(source="\ud800")),
+        r"ud800' is not in UTF-8; rename",
     ),
     "another speed": (
         cuts(1, lambda cut: cut["recording"].update(transforms=[{"name": "Speed"}])),

@@ -107,7 +107,7 @@ def read_description(folder: Path, configured: Collection[str] = ()) -> dict[str
     """
     path = folder / DESCRIPTION
     try:
-        backbone: dict[str, Any] = parse_yaml(path.read_text())["backbone"]
+        backbone: dict[str, Any] = parse_yaml(path.read_text(encoding="utf-8"))["backbone"]
         values = {
             argument.name: backbone[argument.name]
             for argument in fields(Description)

@@ -230,7 +230,7 @@ def _json(path: Path, name: str) -> dict[str, Any]:
         ZooError: If the file cannot be read or does not contain a JSON object.
     """
     try:
-        settings = parse_json(path.read_text())
+        settings = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ZooError(f"{name} has no {path.name} that could be read; is it a {NOUN}?") from error
     if not isinstance(settings, dict):

@@ -16,6 +16,7 @@ from zoo.data.readers.films import streamable_file
 from zoo.disk.files import check_name_is_text
 from zoo.errors import ZooError
 from zoo.formats.segment_order import in_order
+from zoo.formats.text import check_can_be_written
 from zoo.talks import Segment, Talk, Target, check_talk_name, of_one_name
 from zoo.types import Seconds
 
@@ -42,8 +43,9 @@ def build_talks(
         overhang: seconds by which a segment may end after its audio.
 
     Raises:
-        ZooError: two recordings have one name, only some segments have a translation, an audio
-            file is missing or damaged, or the times of a segment do not fit.
+        ZooError: two recordings have one name, only some segments have a translation, a text has
+            half of a character or a zero byte, an audio file is missing or damaged, or the times
+            of a segment do not fit.
     """
     _check_names(recordings)
     _check_translations(recordings)
@@ -112,6 +114,7 @@ def _talk(
     length = _length(one, overhang=overhang, lengths=lengths)
     listed = []
     for entry in one.entries:
+        check_can_be_written(entry.where, entry.source, entry.target, entry.speaker)
         targets = {} if entry.target is None else {target: Target(one_spaced(entry.target))}
         offset, duration = _span(entry, one, length=length, overhang=overhang)
         segment = Segment(offset, duration, one_spaced(entry.source), targets=targets)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, required
-from zoo.disk.files import sha256, write_bytes
+from zoo.disk.files import check_regular, sha256, write_bytes
 from zoo.disk.parsing import bounded_number
 from zoo.errors import ZooError, unknown_choice
 from zoo.formats.text import recording_name
@@ -100,7 +100,7 @@ class HuggingFace:
             raise ZooError(f"{where} has no segments.")
         entries = [
             self._entry(segment, f"{where}, segment {index}")
-            for index, segment in enumerate(_items(segments))
+            for index, segment in enumerate(_items(segments, where))
         ]
         return Recording(where, path, name, entries)
 
@@ -122,6 +122,8 @@ def _load(folder: Path, split: str) -> "Dataset":
     """Return a split, or a data set without splits. Raises ZooError for another folder."""
     if not folder.is_dir():
         raise ZooError(f"There is no folder {folder}.")
+    for file in folder.rglob("*"):
+        check_regular(file)
     try:
         from datasets import DatasetDict, load_from_disk
     except ImportError as error:
@@ -143,6 +145,7 @@ def _without_decoding(rows: "Dataset", column: str) -> "Dataset":
     """Return a data set whose audio column has bytes and paths instead of samples."""
     from datasets import Audio
 
+    rows = rows.with_format(None)  # a stored format may leave columns out
     if not isinstance(rows.features[column], Audio):
         return rows
     return rows.cast_column(column, Audio(decode=False))
@@ -176,14 +179,20 @@ def _audio(value: object, *, where: str) -> tuple[Path, str]:
     return file, name
 
 
-def _items(segments: Any) -> list[Row]:
-    """Return segments as a list of mappings; older data sets store a mapping of lists."""
+def _items(segments: Any, where: str) -> list[Row]:
+    """Return segments as a list of mappings; older data sets store a mapping of lists.
+
+    Raises ZooError for other values.
+    """
     if isinstance(segments, Mapping):
-        return [
-            dict(zip(segments, values, strict=True))
-            for values in zip(*segments.values(), strict=True)
-        ]
-    return list(segments)
+        try:
+            columns = zip(*segments.values(), strict=True)
+            segments = [dict(zip(segments, values, strict=True)) for values in columns]
+        except (TypeError, ValueError):  # a column is no list, or shorter than others
+            segments = None
+    if not isinstance(segments, list) or not all(isinstance(one, Mapping) for one in segments):
+        raise ZooError(f"{where} has segments that are no list of offset, duration and texts.")
+    return segments
 
 
 def _text(row: Row, column: str | None, language: str, *, where: str) -> str | None:

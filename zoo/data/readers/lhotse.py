@@ -85,16 +85,19 @@ class Lhotse:
         early: Seconds = min(0.0, start)
         if -OVERHANG <= early < 0:
             start, duration = 0.0, duration + early
-        speaker = str(item.get("speaker") or "")
-        return SegmentEntry(
-            where, start, duration, item.get("text") or "", self._target(item, where), speaker
-        )
+        text, speaker = item.get("text") or "", str(item.get("speaker") or "")
+        if not isinstance(text, str):
+            raise ZooError(f"{where} has a 'text' that is no text.")
+        return SegmentEntry(where, start, duration, text, self._target(item, where), speaker)
 
     def _target(self, item: Mapping[str, Any], where: str) -> str | None:
         """Return the translation of a supervision. Raises ZooError if it is no text."""
         if self.translation is None:
             return None
-        translation = (item.get("custom") or {}).get(self.translation)
+        custom = item.get("custom") or {}
+        if not isinstance(custom, Mapping):
+            raise ZooError(f"{where} has a 'custom' that is no mapping.")
+        translation = custom.get(self.translation)
         if isinstance(translation, Mapping):
             translation = translation.get(self.target_language)
         if translation is not None and not isinstance(translation, str):

@@ -11,16 +11,18 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from zoo.errors import TERMINATED
+from zoo.machine.signals import CODES, leave_terminal
 
 logger = logging.getLogger(__name__)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class SaveAtEnd(Callback):
-    """Saves the state of the training after its last step, and after SIGTERM.
+    """Saves the state of the training after its last step, and after SIGTERM or SIGHUP.
 
-    After SIGTERM the current optimizer step is finished first, and the exit code is 143. If one
-    rank receives the signal, all ranks save and end. No rank ends before the file is written.
+    After a signal the current optimizer step is finished first, and the exit code is that of the
+    signal (143 and 129). If one rank receives it, all ranks save and end. No rank ends before the
+    file is written. A signal that the starting program ignores, as nohup does, stays ignored.
 
     Args:
         checkpoint: Path of the checkpoint from which the training is resumed.
@@ -28,15 +30,19 @@ class SaveAtEnd(Callback):
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
-        self._requested = False
-        self._handler_before: Any = None
+        self._requested: signal.Signals | None = None
+        self._handlers_before: dict[signal.Signals, Any] = {}
 
     def on_train_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        """Replace the handler of SIGTERM; Python allows that in the main thread only."""
+        """Replace the handlers of the signals; Python allows that in the main thread only."""
         if threading.current_thread() is threading.main_thread():
-            self._handler_before = signal.signal(signal.SIGTERM, self._request)
+            self._handlers_before = {
+                number: signal.signal(number, self._request)
+                for number in SIGNALS
+                if signal.getsignal(number) != signal.SIG_IGN
+            }
 
     def on_train_batch_start(
         self,
@@ -48,12 +54,16 @@ class SaveAtEnd(Callback):
         """Save and exit before the next optimizer step, after all callbacks of the last step."""
         if batch_idx % trainer.accumulate_grad_batches:
             return
-        if trainer.strategy.reduce_boolean_decision(self._requested, all=False):
+        if trainer.strategy.reduce_boolean_decision(self._requested is not None, all=False):
             self._save(trainer)
+            number = self._requested or signal.SIGTERM  # of another rank
             logger.warning(
-                "SIGTERM: the state of step %d is saved in %s", trainer.global_step, self.checkpoint
+                "%s: the state of step %d is saved in %s",
+                number.name,
+                trainer.global_step,
+                self.checkpoint,
             )
-            sys.exit(TERMINATED)
+            sys.exit(CODES[number])
 
     def on_train_end(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
@@ -70,13 +80,14 @@ class SaveAtEnd(Callback):
     def teardown(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
     ) -> None:
-        """Restore the handler of SIGTERM."""
-        if self._handler_before is not None:
-            signal.signal(signal.SIGTERM, self._handler_before)
-            self._handler_before = None
+        """Restore the handlers of the signals."""
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
+        self._handlers_before = {}
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         """Note the signal; a second one ends the process at once."""
         if self._requested:
-            sys.exit(TERMINATED)
-        self._requested = True
+            sys.exit(CODES[signal.Signals(number)])
+        self._requested = signal.Signals(number)
+        leave_terminal(number)

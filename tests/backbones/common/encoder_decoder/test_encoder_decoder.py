@@ -360,6 +360,9 @@ def test_text_keeps_its_spaces_piece_by_piece(make: Make) -> None:
     [
         ({"max_tokens": 0}, "max_tokens of at least 1"),
         ({"dtype": "float99"}, "Unknown dtype 'float99'"),
+        ({"dtype": "int8"}, "Unknown dtype 'int8'; choose one of: float32, bfloat16,"),
+        ({"dtype": "half"}, "Unknown dtype 'half'"),
+        ({"dtype": "complex64"}, "Unknown dtype 'complex64'"),
         ({"alignment": AlignmentConfig(layer=3)}, "names layer 3"),
         ({"search": SearchConfig(suppress=["nowhere"])}, "No token contains 'nowhere'"),
     ],

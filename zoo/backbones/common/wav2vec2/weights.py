@@ -93,7 +93,9 @@ def _read_infinisst(folder: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """
     config_file = folder / "config.yaml"
     try:
-        stored_config: dict[str, Any] = parse_yaml(config_file.read_text())["backbone"]["encoder"]
+        stored_config: dict[str, Any] = parse_yaml(config_file.read_text(encoding="utf-8"))[
+            "backbone"
+        ]["encoder"]
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ZooError(
             f"{config_file} is missing or damaged; an exported InfiniSST has one beside its "

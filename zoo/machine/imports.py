@@ -1,0 +1,57 @@
+"""Ctrl-C while a command imports its modules: one sentence and the exit code of the signal.
+
+This module imports only what Python has imported by itself, so that a command can begin with it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import PurePath
+from types import FrameType
+
+INTERRUPTED = 130  # as zoo.errors, whose imports take longer than this module
+STDERR = 2
+PACKAGE = "zoo"
+INSTALLED = "simulzoo-"  # beginning of the names of the installed commands
+
+
+def end_on_interrupt() -> None:
+    """End the process at once on Ctrl-C, until another handler is set.
+
+    Nothing is written while modules are imported, and an interrupted import of a compiled library
+    may end in an error of its own. A signal that the starting shell ignores stays ignored.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with suppress(ValueError):  # Python allows handlers in the main thread only
+            signal.signal(signal.SIGINT, _end)
+
+
+@contextmanager
+def ending_on_interrupt() -> Iterator[None]:
+    """End the process at once on Ctrl-C in the block, unless the block sets another handler."""
+    before = signal.getsignal(signal.SIGINT)
+    end_on_interrupt()
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is _end:
+            signal.signal(signal.SIGINT, before)
+
+
+def is_command() -> bool:
+    """Return whether this process is an installed command or ``python -m`` with our module."""
+    if not sys.argv or sys.argv[0] != "-m":  # Python's, until it has found the module
+        return bool(sys.argv) and PurePath(sys.argv[0]).name.startswith(INSTALLED)
+    words = sys.orig_argv[1:]
+    while words and words[0].startswith("-") and words[0] != "-m":
+        del words[0]
+    module = words[1] if len(words) > 1 else ""
+    return module.partition(".")[0] == PACKAGE
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Write one sentence and end the process."""
+    os.write(STDERR, f"\nended by {signal.Signals(number).name}.\n".encode())
+    os._exit(INTERRUPTED)
