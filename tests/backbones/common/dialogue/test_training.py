@@ -168,6 +168,29 @@ def test_the_words_of_a_turn_are_those_of_the_speech_so_far(
     assert objective.losses(backbone, batch)["loss"].isfinite()
 
 
+def test_a_delay_leaves_the_newest_words_to_the_next_turn(
+    backbone: Dialogue, tmp_path: Path
+) -> None:
+    """Words end 0.2 s before a turn does. The last turn, which ends the source, has all of them."""
+    one = talk(tmp_path)
+    segments = RobustSegments([one], chunk_seconds=1.0)
+    words = {}
+    for delay in ((0.0, 0.1), (0.3, 0.4), (0.0, 0.4)):
+        objective = Dialogues(source_language="en", target_language="de", delay=delay)
+        streams = [objective._stream(segments.at(one, 0.0, 4)) for _ in range(2)]
+        assert streams[0].words == streams[1].words  # the same delays each time
+        words[delay] = streams[0].words
+    assert words[0.0, 0.1] == ["A", "", "C B", "D"]
+    assert words[0.3, 0.4] == ["", "A", "", "C B D"]
+    assert " ".join(words[0.0, 0.4]).split() == ["A", "C", "B", "D"]
+
+
+@pytest.mark.parametrize("delay", [(-0.1, 0.0), (0.5, 0.4)])
+def test_delays_out_of_range_are_refused(delay: tuple[float, float]) -> None:
+    with pytest.raises(ZooError, match=r"^Dialogues"):
+        Dialogues(source_language="en", target_language="de", delay=delay)
+
+
 def test_what_cannot_be_trained_is_refused(
     family: Family, backbone: Dialogue, tmp_path: Path
 ) -> None:
