@@ -131,6 +131,12 @@ def test_a_token_of_the_tokenizer_can_be_the_wait(tiny: Maker) -> None:
     assert plain.prompt.wait == plain.tokenizer.convert_tokens_to_ids("<|eot_id|>")
 
 
+def test_wait_is_a_token_of_its_own(tiny: Maker) -> None:
+    template = tiny().template
+    with pytest.raises(ZooError, match=r"<\|im_end\|>' as wait and as another token"):
+        tiny(template=DialogueTemplate(audio=template.audio, wait=template.end))
+
+
 def test_templates_with_unknown_names_or_without_wait_are_refused() -> None:
     with pytest.raises(ZooError, match=r"may have \{source\} and \{target\}"):
         DialogueTemplate(instruction="{language}")

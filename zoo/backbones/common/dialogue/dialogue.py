@@ -8,7 +8,7 @@ memory and positions (``DialogueBound``).
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -35,9 +35,8 @@ from zoo.backbones.common.teacher_forcing import (
     gradients_if_trained,
     token_losses,
 )
-from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import containing
+from zoo.backbones.common.text.vocabulary import containing, vocabularies
 from zoo.backbones.common.thinker.thinker import Thinker
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
@@ -85,7 +84,6 @@ class Dialogue(Thinker, Backbone):
         reuse: bool = True,
         capture: Capture = "off",
         dtype: str = "float32",
-        words: Literal["jieba", "characters"] = "jieba",
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -108,8 +106,6 @@ class Dialogue(Thinker, Backbone):
             capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
                 steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             dtype: Name of the floating-point type of weights and activations.
-            words: Definition of a word in a language without spaces: ``jieba`` segments the text
-                with jieba, ``characters`` counts every character as a word.
 
         Raises:
             ZooError: If neither ``name`` nor both ``config`` and ``tokenizer`` are given, or if
@@ -134,7 +130,6 @@ class Dialogue(Thinker, Backbone):
         self.reuse = reuse
         self.steps = StaticSteps(capture)
         self.dtype = dtype_named(dtype)
-        self.words = words
 
     def load(self) -> None:
         """Build the network and its prompt.
@@ -147,7 +142,7 @@ class Dialogue(Thinker, Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
         self.eval()
-        self.vocabularies = Vocabularies(self.tokenizer, self.words)
+        self.vocabularies = vocabularies(self.tokenizer)
         self.prompt = TurnPrompt(tokenizer=self.tokenizer, template=self.template)
         self.ends = end_ids(self.model, self.prompt.end)
         self.never = [
@@ -200,7 +195,6 @@ class Dialogue(Thinker, Backbone):
 
     def open(self, session: Session) -> DialogueState:
         """Create the state of a stream, whose dialogue has an instruction and no turn."""
-        self.vocabularies.of(session.target_language)
         ids = self.prompt.instruction(session.source_language, session.target_language)
         return DialogueState(instruction=self._embed(ids), cache=empty_cache(self.decoder))
 
@@ -272,13 +266,16 @@ class Dialogue(Thinker, Backbone):
         )
 
         hypotheses = []
-        for index, (session, answer) in enumerate(zip(sessions, answers, strict=True)):
-            words = [] if waits[index] else answer.tokens
-            self._add_turn(
-                states[index], users[index], answer, words, branches.prefilled(index), waits[index]
+        for index, (session, state) in enumerate(zip(sessions, states, strict=True)):
+            answer = answers[index]
+            if waits[index]:  # in place of the token that the search generated
+                answer = Answer([], True, answer.generated[:, :, :, :0])
+            ids = [self.prompt.wait] if waits[index] else answer.tokens
+            turn = torch.cat([users[index], self._embed([*ids, self.prompt.end])])
+            state.add(Turn(turn, answer.tokens), [branches.prefilled(index), answer.generated])
+            hypotheses.append(
+                self._hypothesis(session, answer.tokens, truncated=not answer.finished)
             )
-            truncated = not (waits[index] or answer.finished)
-            hypotheses.append(self._hypothesis(session, words, truncated=truncated))
         return hypotheses
 
     def _choose_waits(self, sessions: Sequence[Session], log_probs: Tensor) -> list[bool]:
@@ -311,34 +308,10 @@ class Dialogue(Thinker, Backbone):
         controls = self.emission
         return controls.final_tokens if session.source_ended else controls.max_tokens
 
-    def _add_turn(
-        self,
-        state: DialogueState,
-        user: Tensor,
-        answer: Answer,
-        words: list[int],
-        prefilled: Tensor,
-        waits: bool,
-    ) -> None:
-        """Add a turn to a dialogue, with the keys and values that are known of it.
-
-        Args:
-            state: State of the stream.
-            user: (n, width) embeddings of the user turn.
-            answer: Result of the search.
-            words: Token ids of the words of the turn.
-            prefilled: (layers, 2, heads, n, head size) keys and values up to the user turn.
-            waits: Whether the turn is ``<wait>``.
-        """
-        ids = [self.prompt.wait] if waits else words
-        received = answer.generated[:, :, :, : 0 if waits else None]
-        turn = Turn(torch.cat([user, self._embed([*ids, self.prompt.end])]), words)
-        state.add(turn, [prefilled, received])
-
     def _hypothesis(self, session: Session, words: list[int], *, truncated: bool) -> Hypothesis:
         """Return the words of a turn as a hypothesis."""
         ids = torch.tensor(words, dtype=torch.long)
-        vocabulary = self.vocabularies.of(session.target_language)
+        vocabulary = self.vocabularies[session.target_language.unit]
         return Hypothesis(
             token_ids=ids,
             word_starts=vocabulary.word_starts(ids),

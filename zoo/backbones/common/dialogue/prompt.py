@@ -72,13 +72,19 @@ class TurnPrompt(ChatPrompt):
             template: Strings of the dialogue.
 
         Raises:
-            ZooError: If ``template.audio``, ``end`` or ``wait`` is not a single token.
+            ZooError: If ``template.audio``, ``end`` or ``wait`` is not a single token, or if
+                ``wait`` is one of the others.
         """
         super().__init__(tokenizer)
         self.template = template
         self.audio = self.single(template.audio, advice=ADVICE)
         self.end = self.single(template.end, advice=ADVICE)
         self.wait = self.single(template.wait, advice=ADVICE)
+        if self.wait in (self.audio, self.end):
+            raise ZooError(
+                f"The template has {template.wait!r} as wait and as another token; name a token of "
+                "its own (backbone.template.wait)."
+            )
         self._user_ids = self.ids(template.user)
         self._assistant_ids = [
             *self.ids(template.audio_end),
