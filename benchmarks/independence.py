@@ -38,6 +38,7 @@ SYSTEMS = {  # a new system is one line: its overrides of evaluate.py
     "wait_k": ["system=wait_k"],
     "streamuni_phi4": ["system=streamuni", "backbone=phi4_minitalks"],
     "streamuni_qwen": ["system=streamuni", "backbone=qwen_minitalks"],
+    "learned_wait": ["system=learned_wait"],
     "cascade": ["system=streamuni", "backbone=cascade_minitalks"],
     "simulu": ["system=simulu", "synthesizer=none"],
 }

@@ -60,6 +60,7 @@ KNOBS = {  # one knob value per system preset: the middle of its curve
     "simulu": 4,
     "doa": 10,
     "retranslation": 2.0,
+    "learned_wait": 2,
 }
 BESIDES_BENCHMARK = {  # cases that experiment=benchmark does not have
     "infinisst_es": ["target_language=es"],

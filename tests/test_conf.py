@@ -133,6 +133,7 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is 
     "system/base/streaming.yaml",
     "backbone/part/encoder_minitalks.yaml",
     "backbone/part/network_minitalks.yaml",
+    "backbone/part/thinker_minitalks.yaml",
 )
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
 CHOICES = [

@@ -24,6 +24,7 @@ SYSTEMS = {  # every system, and other choices whose keys no system of the first
     "alignatt": ("alignatt",),
     "edatt": ("edatt",),
     "infinisst": ("infinisst",),
+    "learned_wait": ("learned_wait",),
     "local_agreement": ("local_agreement",),
     "simulu": ("simulu",),
     "streamatt": ("streamatt",),

@@ -32,6 +32,7 @@ CHOICES = {  # overrides that read a folder, and the type that its config.json c
     "system=doa backbone=qwen3_omni backbone.name": "qwen3_omni_moe",
     "system=streamuni backbone=cascade_minitalks backbone.name": "phi3",
     "system=streamuni backbone=cascade_minitalks backbone.transcriber.checkpoint": "another",
+    "system=learned_wait backbone.name": "qwen2_5_omni",
     "system=infinisst backbone.checkpoint": "another",
     "system=infinisst backbone=infinisst backbone.decoder": "llama",
     "system=infinisst backbone.checkpoint=null backbone.tokenizer": "another",

@@ -50,7 +50,14 @@ OPTIONS = {
     "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
     "sliding_window": ["history.seconds=2"],
 }
-TURNS = ("infinisst", "infinisst_llama8b", "infinisst_minitalks")
+TURNS = (
+    "infinisst",
+    "infinisst_llama8b",
+    "infinisst_minitalks",
+    "learned_wait_minitalks",
+    "learned_wait_qwen2_5_omni",
+    "learned_wait_qwen3_omni",
+)
 SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
 UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:

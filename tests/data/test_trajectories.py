@@ -9,7 +9,7 @@ import torch
 from zoo.audio import files as audio
 from zoo.data.robust_segments import RobustSegment, RobustSegments
 from zoo.data.sampling import Stretches
-from zoo.data.trajectories import chunked_words, emission_times, merge_turns
+from zoo.data.trajectories import chunked_words, emission_times, merge_turns, words_until
 from zoo.errors import ZooError
 from zoo.talks import Segment, Talk, Target, Word
 from zoo.types import SAMPLE_RATE
@@ -73,6 +73,14 @@ def test_a_word_that_ends_with_a_chunk_belongs_to_it(first: int) -> None:
     begin = (first + 1) * seconds  # the end of s0
     turns = chunked_words([spoken], "de", start=begin, chunks=7, chunk_seconds=seconds)
     assert turns == [[f"t{i}"] for i in range(1, 8)]
+
+
+def test_words_fall_into_the_first_turn_whose_limit_their_source_reaches() -> None:
+    """The source words end at 1, 1.5, 2 and 3 s."""
+    segments = [segment(((0,), (1,), (2,), (3,)))]
+    turns = words_until(segments, "de", start=0.5, limits=[0.9, 1.5, 1.5, 3.0])
+    assert turns == [[], ["t0", "t1"], [], ["t2", "t3"]]
+    assert words_until(segments, "de", start=1.0, limits=[2.0]) == [["t1", "t2"]]
 
 
 def test_merging_joins_consecutive_turns() -> None:

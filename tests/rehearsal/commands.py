@@ -16,6 +16,7 @@ PAGES = (
     "training_free",
     "papers",
     "infinisst",
+    "learned_wait",
     "streamuni",
     "simulu",
     "corpora",
@@ -31,7 +32,7 @@ PLACEHOLDER = re.compile(r"<([^<>]+)>")
 # for one of several small trainings.
 REAL = re.compile(
     r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
-    r"backbone=(?:canary|cascade\b|fbk|infinisst\b|lst\b|phi4_(?:direct|multi)|qwen[23]|seamless"
+    r"backbone=(?:canary|cascade\b|fbk|infinisst\b|learned_wait_qwen|lst\b|phi4_(?:direct|multi)|qwen[23]|seamless"
     r"|speech_to|whisper)"
 )
 

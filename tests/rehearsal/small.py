@@ -108,6 +108,8 @@ def _short_answers(config: DictConfig) -> list[str]:
     if "max_tokens" in backbone:
         nested = ["backbone.transcriber.max_tokens=12"] if "transcriber" in backbone else []
         return ["backbone.max_tokens=12", *nested]
+    if "emission" in backbone:
+        return ["backbone.emission.max_tokens=6", "backbone.emission.final_tokens=6"]
     return ["backbone.search.tokens_per_chunk=2"] if "infinisst" in backbone._target_ else []
 
 

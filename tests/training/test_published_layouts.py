@@ -34,7 +34,7 @@ from zoo.talks import Segment, Talk, Target, Word
 SHARDS = 3
 STAGES = "training.curriculum.stages"
 SAMPLING = "training.objectives.chain_of_thought.sampling"
-SHORT = ["logger=csv", "threads=1", "device=cpu", "backbone.max_tokens=6"]
+SHORT = ["logger=csv", "threads=1", "device=cpu"]
 FINE_TUNING = [  # the recipe of the paper, at another size
     "strategy=auto",
     f"{STAGES}.chains_of_thought.steps=2",
@@ -45,6 +45,15 @@ FINE_TUNING = [  # the recipe of the paper, at another size
     f"backbone.lora.rank={RANK}",
     f"backbone.lora.alpha={ALPHA}",
 ]
+DIALOGUES = [  # the recipe of learned <wait>, at another size
+    "strategy=auto",
+    f"{STAGES}.dialogues.steps=2",
+    f"{STAGES}.dialogues.passes=null",
+    f"{STAGES}.dialogues.learning_rate=0.01",
+    f"{STAGES}.dialogues.step_seconds=12",
+    f"{STAGES}.dialogues.chunks=[4,6]",
+]
+TALKATIVE = "backbone.emission.wait_bias=-100"  # random weights would wait or end
 STREAMUNI = ["system=streamuni", "evaluation.knob_values=[3]"]
 
 
@@ -74,6 +83,7 @@ class Layout:
     trained: str = ""
     frozen: str = ""
     evaluation: list[str] = field(default_factory=list)
+    short: tuple[str, ...] = ("backbone.max_tokens=6",)  # ends answers early
 
 
 LAYOUTS = {
@@ -107,6 +117,23 @@ LAYOUTS = {
         frozen="embed_tokens.weight",
         evaluation=float32(*STREAMUNI, "backbone.direct=false", "backbone.alignment.layer=3"),
     ),
+    **{
+        kind: Layout(
+            model,
+            kind,
+            training=float32(
+                "experiment=learned_wait_qwen", f"backbone={kind}", TALKATIVE, *DIALOGUES
+            ),
+            trained="self_attn.q_proj",
+            frozen="embed_tokens.weight",
+            evaluation=float32("system=learned_wait", TALKATIVE, "evaluation.knob_values=[2]"),
+            short=("backbone.emission.max_tokens=6", "backbone.emission.final_tokens=6"),
+        )
+        for kind, model in (
+            ("learned_wait_qwen2_5_omni", "qwen2_5_omni"),
+            ("learned_wait_qwen3_omni", "qwen3_omni"),
+        )
+    },
     "seamless_m4t": Layout(
         "seamless_m4t_speech",
         "seamless_m4t_speech",
@@ -257,7 +284,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def words(job: Job, layout: Layout, weights: Path, corpus: list[str], folder: Path) -> str:
     """The text of an evaluation of the talk."""
     chosen = [f"backbone={layout.backbone}", f"backbone.name={weights}", *layout.evaluation]
-    job(evaluate, *chosen, *corpus, f"hydra.run.dir={folder}", "evaluation.oracle_k=[]")
+    chosen += [*layout.short, f"hydra.run.dir={folder}", "evaluation.oracle_k=[]"]
+    job(evaluate, *chosen, *corpus)
     row = json.loads((folder / "results.json").read_text())[0]
     (instance,) = read_log(folder / row["instances"], language=language(row["target_language"]))
     return instance.text
@@ -283,7 +311,8 @@ def test_a_published_layout_is_trained_exported_and_evaluated(
     place = publish(layout, tmp_path / "model")
     run = tmp_path / "run"
     options = ["training.data_workers=0", "export_dtype=float32", f"backbone.name={place}"]
-    job(train, *layout.training, *options, *corpus, f"hydra.run.dir={run}")
+    options += [*layout.short, f"hydra.run.dir={run}"]
+    job(train, *layout.training, *options, *corpus)
 
     before, after = tensors(place), tensors(run / "export")
     changed = {

@@ -10,6 +10,7 @@ SHIPPED = (
     "infinisst_minitalks_en-de",
     "infinisst_minitalks_en-es",
     "infinisst_minitalks_en-zh",
+    "learned_wait_minitalks_en-de",
     "lst_minitalks_en-de",
     "offline_minitalks_en-de",
     "phi4_minitalks_en-de",

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from zoo.audio import files as audio
+from zoo.data.mixture import by_share
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
-from zoo.data.trajectories import chunked_words
+from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.data.views import sentences
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
-from zoo.talks import Segment, Talk
+from zoo.talks import LazyTalks, Segment, Talk
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
@@ -74,6 +75,36 @@ class RobustSegment:
             chunks=self.chunks,
             chunk_seconds=self.chunk_seconds,
         )
+
+    def merged_turns(self, target: str) -> list[list[str]]:
+        """Return the target words of each turn of ``multiplier`` chunks; see ``turns``."""
+        return merge_turns(self.turns(target), self.multiplier)
+
+
+def check_turns(talks: Sequence[Talk], source: Language, target: Language, *, noun: str) -> None:
+    """Check that robust segments of talks have target words, before the first is made.
+
+    Args:
+        talks: Training talks. Talks that are decoded when they are needed have no check.
+        source: Language of the speech that is trained.
+        target: Language of the translation that is trained.
+        noun: Name of what is trained, for error messages.
+
+    Raises:
+        ZooError: A share of a mixture has another direction, or a talk has no word alignments.
+    """
+    for share, shared in by_share(talks):
+        if share is not None and (
+            shared[0].source_language != source.code or share.target_language != target.code
+        ):
+            raise ZooError(
+                f"{noun} is trained in one direction, {source.name} to {target.name}; "
+                f"data.entries.{share.name} has another one."
+            )
+        for talk in () if isinstance(shared, LazyTalks) else shared:
+            for segment in talk.segments:
+                # Called to raise an error here instead of in a data worker.
+                emission_times(segment, target.code)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Trajectories: the target words to emit after each chunk of speech (InfiniSST, section 3.3)."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
 
@@ -87,6 +88,30 @@ def chunked_words(
             samples = round((time - start) * SAMPLE_RATE)
             if 0 < samples <= chunks * chunk_samples:
                 turns[(samples - 1) // chunk_samples].append(word)
+    return turns
+
+
+def words_until(
+    segments: Sequence[Segment], target: str, *, start: Seconds, limits: Sequence[Seconds]
+) -> list[list[str]]:
+    """Return the target words of each turn, of which the source words ended until a time.
+
+    Args:
+        segments: segments that overlap the turns.
+        target: code of the target language.
+        start: start of the first turn in seconds from the start of the talk; words that could be
+            emitted until then are left out.
+        limits: the time of each turn in seconds from the start of the talk, never decreasing.
+
+    Returns:
+        One list per turn; words after the last time are left out.
+    """
+    turns: list[list[str]] = [[] for _ in limits]
+    for segment in segments:
+        for word, time in emission_times(segment, target):
+            turn = bisect_left(limits, time)
+            if time > start and turn < len(limits):
+                turns[turn].append(word)
     return turns
 
 

@@ -10,13 +10,16 @@ from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.objective import Objective
-from zoo.data.mixture import by_share
-from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig, RobustSegmentSampler
+from zoo.data.robust_segments import (
+    RobustSegment,
+    RobustSegmentConfig,
+    RobustSegmentSampler,
+    check_turns,
+)
 from zoo.data.sampling import Sampler
-from zoo.data.trajectories import emission_times, merge_turns
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.talks import LazyTalks, Talk
+from zoo.talks import Talk
 
 
 class Trajectories(Objective):
@@ -63,19 +66,7 @@ class Trajectories(Objective):
             raise ZooError(
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."
             )
-        for share, shared in by_share(talks):
-            if share is not None and (
-                shared[0].source_language != self.source.code
-                or share.target_language != self.target.code
-            ):
-                raise ZooError(
-                    f"InfiniSST is trained in one direction, {self.source.name} to "
-                    f"{self.target.name}; data.entries.{share.name} has another one."
-                )
-            for talk in () if isinstance(shared, LazyTalks) else shared:
-                for segment in talk.segments:
-                    # Called to raise an error here instead of in a data worker.
-                    emission_times(segment, self.target.code)
+        check_turns(talks, self.source, self.target, noun="InfiniSST")
         for corpus in (corpus for sampler in samplers for corpus in sampler.parts):
             segment_sampler = corpus.window(0)
             assert isinstance(segment_sampler, RobustSegmentSampler)
@@ -111,15 +102,12 @@ class Trajectories(Objective):
     def _dialogue(self, prompt: DialoguePrompt, segment: RobustSegment) -> Trajectory:
         """Return the token ids and the labels of a robust segment's dialogue."""
         multiplier = segment.multiplier  # chunks per turn
-        # target words of each turn
-        turns = merge_turns(segment.turns(self.target.code), multiplier)
-
         chunk_counts = [  # the last turn may have fewer chunks
             min(multiplier, segment.chunks - first_chunk)
             for first_chunk in range(0, segment.chunks, multiplier)
         ]
         return prompt.trajectory(
-            [self.target.join(words) for words in turns],
+            [self.target.join(words) for words in segment.merged_turns(self.target.code)],
             chunks=chunk_counts,
             source=self.source,
             target=self.target,

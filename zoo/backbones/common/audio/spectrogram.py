@@ -1,7 +1,7 @@
 """Spectrograms of live streams, computed for new audio only."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
@@ -311,3 +311,16 @@ def whisper_features(frames: Tensor, size: int) -> Tensor:
     """
     full = F.pad(frames, (0, 0, 0, size - frames.shape[0]), value=CentredSpectrogram.SILENT)
     return (torch.maximum(full, full.max() - 8.0) + 4.0) / 4.0
+
+
+def encoder_inputs(
+    spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Iterable[Tensor]
+) -> list[Tensor]:
+    """Compute the encoder input (F, bins) of each wave.
+
+    Args:
+        spectrogram: Computes feature frames.
+        prepared: Converts spectrogram frames (F, bins) to encoder input.
+        waves: Audio samples (n,).
+    """
+    return [prepared(spectrogram.compute(spectrogram.open(), wave.cpu(), 0)) for wave in waves]

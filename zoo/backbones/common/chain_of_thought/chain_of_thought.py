@@ -21,12 +21,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
-from zoo.backbones.common.audio.spectrogram import Spectrogram
+from zoo.backbones.common.audio.spectrogram import Spectrogram, encoder_inputs
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator, encoder_inputs
+from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed

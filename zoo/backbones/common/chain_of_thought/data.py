@@ -1,11 +1,11 @@
 """Training batches of a chain of thought from pieces of talks; this code runs in data workers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from zoo.backbones.common.audio.spectrogram import Spectrogram
+from zoo.backbones.common.audio.spectrogram import Spectrogram, encoder_inputs
 from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.chain_of_thought import SpeechChainOfThought
@@ -72,16 +72,3 @@ class ThoughtCollator:
             labels=pad_ids(labels, IGNORED),
             transcript=pad_ids(transcript_mask, 0).bool(),
         )
-
-
-def encoder_inputs(
-    spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Iterable[Tensor]
-) -> list[Tensor]:
-    """Compute the encoder input (F, bins) of each wave.
-
-    Args:
-        spectrogram: Computes feature frames.
-        prepared: Converts spectrogram frames (F, bins) to encoder input.
-        waves: Audio samples (n,).
-    """
-    return [prepared(spectrogram.compute(spectrogram.open(), wave.cpu(), 0)) for wave in waves]

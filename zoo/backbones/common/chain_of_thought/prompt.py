@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.context import ContextStrings
-from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
+from zoo.backbones.common.text.prompt import ADVICE, ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import NO_CONTEXT, Context
@@ -99,9 +99,8 @@ class ThoughtPrompt(ChatPrompt):
         super().__init__(tokenizer)
         self.template = template
         self.direct = direct
-        advice = "describe its own prompt there or name another tokenizer"
-        self.end = self.single(template.end, advice=advice)
-        self.audio = self.single(template.audio, advice=advice)
+        self.end = self.single(template.end, advice=ADVICE)
+        self.audio = self.single(template.audio, advice=ADVICE)
         self.separator = self.ids(template.separator)
         if len(self.separator) != 1:
             self.separator = self.ids(f" {template.separator}")

@@ -8,6 +8,8 @@ from transformers import PreTrainedTokenizerBase
 from zoo.backbones.common.text.vocabulary import detokenise, token_ids
 from zoo.errors import ZooError
 
+ADVICE = "describe its own prompt there or name another tokenizer"  # of an error message
+
 
 class ChatPrompt:
     """Base class of builders that convert a chat format to token ids.

@@ -3,16 +3,16 @@
 The thinker is the part of an omni model that generates text; the talker generates speech.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig, inject, install, read_adapter
 from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import (
@@ -22,6 +22,7 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     quiet,
 )
+from zoo.backbones.common.text.vocabulary import token_ids
 
 LAYERS = r"model\.(language_model\.)?layers\.\d+\."  # begins the paths of the causal LM's layers
 UNUSED = (  # fields with ids of tokens that never occur in a prompt, in all families
@@ -75,8 +76,10 @@ class ThinkerKind:
 def random_network(
     kind: ThinkerKind,
     config: Mapping[str, Any],
-    prompt: ThoughtPrompt,
+    tokenizer: PreTrainedTokenizerBase,
     *,
+    audio: int,
+    end: int,
     embedding_std: float | None,
     dtype: torch.dtype,
     lora: LoraConfig | None,
@@ -85,9 +88,11 @@ def random_network(
 
     Args:
         kind: Family of the thinker.
-        config: Fields of the thinker's configuration. Token ids and vocabulary size are taken from
-            ``prompt`` and its tokenizer instead.
-        prompt: Prompt of the backbone.
+        config: Fields of the thinker's configuration. Token ids and vocabulary size are set to
+            those of the tokenizer instead.
+        tokenizer: Tokenizer of the causal LM.
+        audio: Id of the token that speech embeddings replace.
+        end: Id of the token that ends an answer.
         embedding_std: Standard deviation of the token embeddings. None uses ``initializer_range``
             of the configuration.
         dtype: Floating-point type of the weights.
@@ -99,7 +104,7 @@ def random_network(
     network = loading.random_network(
         kind.network,
         kind.config,
-        _settings(kind, config, prompt),
+        _settings(kind, config, tokenizer, audio=audio, end=end),
         noun=f"{kind.noun} thinker",
         dtype=dtype,
     )
@@ -136,6 +141,36 @@ def pretrained_network(
     return for_streaming(network)
 
 
+def add_tokens(
+    tokenizer: PreTrainedTokenizerBase, tokens: Sequence[str], network: Any = None
+) -> None:
+    """Add special tokens that a tokenizer lacks, and their embeddings.
+
+    The new rows of the embeddings and of the output layer are the mean of the rows of the tokens
+    that the text of the new token had before. A network whose adapter alone is trained can
+    therefore generate the new token, and distinguish it from others.
+
+    Args:
+        tokenizer: Tokenizer of the causal LM, changed in place.
+        tokens: Texts of the tokens. A text that is a single token already is not added.
+        network: Thinker with its weights, changed in place. None: it is not created yet.
+    """
+    pieces = {token: token_ids(tokenizer, token) for token in tokens}
+    pieces = {token: ids for token, ids in pieces.items() if len(ids) != 1}
+    tokenizer.add_tokens(list(pieces), special_tokens=True)
+    if network is None or not pieces:
+        return
+    if len(tokenizer) > network.get_input_embeddings().num_embeddings:
+        with quiet():
+            network.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    layers = (network.get_input_embeddings(), network.get_output_embeddings())
+    with torch.no_grad():
+        for layer in layers:
+            for token, ids in pieces.items():
+                row = layer.weight[ids].mean(dim=0)
+                layer.weight[tokenizer.convert_tokens_to_ids(token)] = row
+
+
 def for_streaming(network: Any) -> Any:
     """Choose implementations that record attention and that support the type of the weights."""
     text = text_part(network)
@@ -159,24 +194,28 @@ def audio_part(network: Any) -> Any:
 
 
 def _settings(
-    kind: ThinkerKind, config: Mapping[str, Any], prompt: ThoughtPrompt
+    kind: ThinkerKind,
+    config: Mapping[str, Any],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    audio: int,
+    end: int,
 ) -> dict[str, Any]:
     """Complete the fields of the thinker's configuration with consistent widths and token ids.
 
     The configuration requires ids of tokens that never occur in a prompt; these ids are set to the
     id of the padding token.
     """
-    tokenizer = prompt.tokenizer
     unused = tokenizer.pad_token_id
     text = dict(config.get("text_config") or {})
-    audio = dict(config.get("audio_config") or {})
+    encoder = dict(config.get("audio_config") or {})
     check_fields("backbone.config", config, kind.config)
     check_fields("backbone.config.text_config", text, kind.text)
-    check_fields("backbone.config.audio_config", audio, kind.audio)
+    check_fields("backbone.config.audio_config", encoder, kind.audio)
     text |= {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": prompt.end,
+        "eos_token_id": end,
         "pad_token_id": unused,
     }
     width = text.get("hidden_size")
@@ -185,8 +224,8 @@ def _settings(
         "tie_word_embeddings": text.get("tie_word_embeddings", True),
         **config,
         **dict.fromkeys(kind.unused_tokens, unused),
-        kind.audio_token: prompt.audio,
+        kind.audio_token: audio,
         "text_config": text,
-        "audio_config": {**audio, "output_dim": width},
+        "audio_config": {**encoder, "output_dim": width},
         "vision_config": {**UNSEEN, **kind.blind, "out_hidden_size": width},
     }

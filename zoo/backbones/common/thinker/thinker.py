@@ -1,22 +1,23 @@
-"""Thinkers of Qwen's omni models as speech LLMs that transcribe, then translate."""
+"""Thinkers of Qwen's omni models: the network of backbones that prompt it in different ways."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
+from zoo.backbones.common.text.prompt import ADVICE, ChatPrompt
 from zoo.backbones.common.thinker.network import (
     ThinkerKind,
+    add_tokens,
     audio_part,
     pretrained_network,
     random_network,
@@ -51,24 +52,28 @@ class TextPart:
 
 
 class Thinker(ABC):
-    """The network of a ``ChainOfThought`` that is the thinker of one of Qwen's omni models.
+    """The network of a ``ChainOfThought`` or ``Dialogue``: the thinker of a Qwen omni model.
 
-    A family inherits from this class and then from ``ChainOfThought``, whose attributes this class
-    uses. The family names its classes of Transformers, and implements the encoder.
+    A family has one subclass, which names the family's classes of Transformers and implements the
+    encoder. A backbone inherits from this subclass and then from ``ChainOfThought`` or
+    ``Dialogue``, whose attributes this class uses.
 
     Attributes:
         kind: Classes of the family.
+        added_tokens: Tokens that the tokenizer gets if it lacks them.
+        template: Strings of the prompt, among them the tokens ``audio`` and ``end``.
         model: The thinker, with audio encoder, projector and causal LM.
     """
 
     kind: ClassVar[ThinkerKind]
+    added_tokens: Sequence[str] = ()
 
     name: str | None
     config: Mapping[str, Any]
     tokenizer_source: str
     embedding_std: float | None
     lora: LoraConfig | None
-    template: Template
+    template: Any
     dtype: torch.dtype
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -77,6 +82,29 @@ class Thinker(ABC):
     @abstractmethod
     def new_spectrogram(self) -> Spectrogram:
         """Create what computes the feature frames; the network is loaded."""
+
+    @staticmethod
+    @abstractmethod
+    def prepared(frames: Tensor) -> Tensor:
+        """Convert spectrogram frames (F, bins) to encoder input, without learned parameters."""
+
+    @staticmethod
+    @abstractmethod
+    def embeddings(features: int) -> int:
+        """Number of speech embeddings that the encoder computes from ``features`` frames."""
+
+    @abstractmethod
+    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Encode features (F, bins) of several recordings independently of each other.
+
+        Returns:
+            Hidden states (T, hidden) of the last layer and of a middle layer, each as a list with
+            one tensor per recording. T is ``embeddings(F)``.
+        """
+
+    @abstractmethod
+    def project(self, hidden: Tensor) -> Tensor:
+        """Project hidden states (..., hidden) of the last encoder layer to (..., LLM width)."""
 
     def build(self) -> None:
         """Load tokenizer and weights, or initialise the weights randomly.
@@ -92,14 +120,20 @@ class Thinker(ABC):
                 "tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source
             )
         if self.name is None:
+            add_tokens(self.tokenizer, self.added_tokens)
+            tokens = ChatPrompt(self.tokenizer)
             self.model = random_network(
                 self.kind,
                 self.config,
-                ThoughtPrompt(tokenizer=self.tokenizer, template=self.template),
+                self.tokenizer,
+                audio=tokens.single(self.template.audio, advice=ADVICE),
+                end=tokens.single(self.template.end, advice=ADVICE),
                 embedding_std=self.embedding_std,
                 dtype=self.dtype,
                 lora=self.lora,
             )
+        else:
+            add_tokens(self.tokenizer, self.added_tokens, self.model)
         self._check_tokenizer()
         self.spectrogram = self.new_spectrogram()
 
