@@ -38,7 +38,7 @@ SYSTEMS = {  # every system, and other choices whose keys no system of the first
     "doa": ("doa",),
     "retranslation": ("retranslation",),
     "cascade": ("local_agreement", "backbone=cascade_minitalks"),
-    "glossary": ("streamuni", "backbone=phi4_names", "context=names"),
+    "glossary": ("streamuni", "context=names"),
     "document": ("streamuni", "context=document", "context.path=paper.pdf"),
     "retrieved": ("streamuni", "context=retrieved", "context.path=terms.txt"),
 }
