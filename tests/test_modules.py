@@ -38,7 +38,7 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.prepare.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
     "zoo.prepare.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
     "zoo.prepare.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
-    "zoo.prepare.trajectories target_language=???": "error: Missing mandatory value: ",
+    "zoo.prepare.trajectories target_language=???": "error: target_language needs a value; ",
     "zoo.prepare.trajectories target_language=[de]": "error: Unknown target_language ",
     "zoo.prepare.trajectories target_language=${no}": "error: ${no} refers to the key 'no', ",
     "zoo.metrics.comet.score nope": "invalid choice: 'nope' (choose from 'check', 'score')",

@@ -7,7 +7,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "zoo", "conf")
@@ -97,7 +99,7 @@ def test_an_installed_package_evaluates_the_weights_that_it_is_given(
 def test_an_installed_package_without_weights_prints_the_command_that_gets_them(
     site: Path, tmp_path: Path, command: str, folder: str
 ) -> None:
-    (tmp_path / "talk.wav").touch()
+    soundfile.write(tmp_path / "talk.wav", np.full(16_000, 0.1, dtype=np.float32), 16_000)
     script, *arguments = command.split()
     done = start(site, tmp_path, str(site / "bin" / script), *arguments)
     assert done.returncode == 2

@@ -94,6 +94,7 @@ def test_the_jobs_of_a_multirun_share_a_launch_folder(start: Launch, tmp_path: P
 
     def job(cfg: Config) -> None:
         seen.append((overrides(), is_multirun(), run_folder().name, run_folder().parent))
+        (run_folder() / "result").touch()  # a folder without files is removed
 
     assert start(job, "-m", "seed=4,5") == 0
     (launched,) = (tmp_path / "outputs" / "evaluate").iterdir()
