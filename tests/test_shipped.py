@@ -72,6 +72,14 @@ def test_words_of_other_languages_are_whole_too(
     assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 
 
+def test_a_dialogue_with_wait_translates_before_the_end(whole: list[Talk], tmp_path: Path) -> None:
+    system: StreamingSystem = build(compose("evaluate", ["system=learned_wait"]).system)
+    system.configure_model()
+    [row] = rows(system, whole[:1], tmp_path, knob_values=[2])
+    assert (row.scores["BLEU"] or 0) > 60
+    assert 0.5 < (row.scores["StreamLAAL"] or 0) < 3
+
+
 @pytest.mark.parametrize("backbone", ["phi4_minitalks", "qwen_minitalks"])
 def test_so_do_the_speech_llms_of_streamuni(
     backbone: str, talks: list[Talk], tmp_path: Path
