@@ -29,6 +29,7 @@ from zoo.formats import text
 from zoo.machine import launch
 from zoo.prepare.job import prepare
 from zoo.results.files import row_folder
+from zoo.results.join import find_runs
 from zoo.talks import check_talk_name
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.run import open_run
@@ -41,6 +42,7 @@ from zoo.translate.inputs import find_talks
 def pipe(tmp_path: Path) -> Path:
     """A folder with a pipe, which nobody writes."""
     os.mkfifo(tmp_path / "pipe.wav")
+    (tmp_path / "results.json").write_text("[]")
     return tmp_path
 
 
@@ -49,6 +51,7 @@ READERS: dict[str, Callable[[Path], object]] = {
         [str(folder / "pipe.wav")], source_language="en", folder=folder
     ),
     "a run that is resumed": check_links,
+    "a run that is reported": lambda folder: find_runs([folder]),
     "a folder of weights": lambda folder: compose("evaluate", [f"backbone.checkpoint={folder}"]),
 }
 

@@ -41,12 +41,12 @@ MONITOR = (
 
 
 def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None:
-    """The training has one of Lightning's callbacks by an override."""
+    """SIGHUP of a closed terminal; the training has one of Lightning's callbacks by an override."""
     more = ["training.save_every_steps=1000", MONITOR, "trainer.log_every_n_steps=5"]
     seldom = [*of_steps(STEPS), *more]
     folder = tmp_path / "terminated"
     train_and_kill(
-        folder, seldom, stages=STEPS, step=10, number=signal.SIGTERM, exit_code=128 + signal.SIGTERM
+        folder, seldom, stages=STEPS, step=10, number=signal.SIGHUP, exit_code=128 + signal.SIGHUP
     )
     checkpoint = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
     last_logged = max(losses(folder, STEPS))

@@ -22,6 +22,7 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
+    control_id,
     load_network,
     load_part,
     model_type,
@@ -99,7 +100,7 @@ class SpeechToText(EncoderDecoder):
             "mean": normalise and extractor.normalize_means,
             "deviation": normalise and extractor.normalize_vars,
         }
-        self.start = int(network.config.decoder_start_token_id)
+        self.start = control_id(network.config, "decoder_start_token_id", self.name)
         self.encoder = encoder
         self.decoder = Decoder(network.model.decoder, network.lm_head)
 

@@ -29,6 +29,7 @@ from zoo.backbones.common.pretrained.loading import (
     alignment_heads,
     check_extractor,
     check_tokenizer,
+    control_id,
     load_network,
     load_part,
     model_type,
@@ -207,8 +208,8 @@ class Whisper(EncoderDecoder):
         Raises:
             ZooError: If the model is multilingual and the file lists no languages or no tasks.
         """
-        self.start = int(generation.decoder_start_token_id)
-        self.end = int(generation.eos_token_id)
+        self.start = control_id(generation, "decoder_start_token_id", self.name)
+        self.end = control_id(generation, "eos_token_id", self.name)
         fields = generation.to_dict()
         self.languages: dict[str, int] = fields.get("lang_to_id") or {}
         self.tasks: dict[str, int] = fields.get("task_to_id") or {}

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from zoo.disk.files import check_regular
 from zoo.disk.parsing import parse_json, parse_yaml
 from zoo.errors import ZooError
 from zoo.results.regimes import with_regimes
@@ -66,11 +68,13 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
     results there.
 
     Raises:
-        ZooError: a folder has no results, or a file in it is damaged.
+        ZooError: a folder has no results, or a file in it is damaged or a pipe.
     """
     runs: dict[Path, FinishedRun] = {}
     for place in places:
         paths = list(results_in(place))
+        for path in chain(*(path.parent.rglob("*") for path in paths)):
+            check_regular(path)  # to read a pipe never ends
         found = [
             FinishedRun(
                 path.parent, read_rows(path), _overrides(path.parent), _corpus_hash(path.parent)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.disk.files import atomic_file
+from zoo.disk.files import atomic_file, check_regular
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 from zoo.formats.checks import check_stream
@@ -167,7 +167,8 @@ def _speech_record(piece: SpeechOutput) -> dict[str, Any]:
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file that end with a line break."""
+    """Yield the lines of a file that end with a line break. Raises ZooError for a pipe."""
+    check_regular(path)
     with path.open("rb") as log:
         yield from (line for line in log if line.endswith(b"\n"))
 

@@ -6,6 +6,7 @@ from typing import Self
 
 from transformers import GenerationConfig
 
+from zoo.backbones.common.pretrained.loading import control_id
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -127,7 +128,8 @@ class WrittenLanguages:
                 "(text_decoder_lang_to_code_id); take it from the SeamlessM4T on the hub that "
                 "this one comes from."
             )
-        return cls(name, ids, int(config.decoder_start_token_id), int(config.eos_token_id))
+        start = control_id(config, "decoder_start_token_id", name)
+        return cls(name, ids, start, control_id(config, "eos_token_id", name))
 
     def opening(self, language: Language) -> list[int]:
         """Return the decoder ids before a text: start, language.

@@ -54,6 +54,18 @@ def weight(value: float) -> Damage:
     return damage
 
 
+def stored(change: Callable[[torch.Tensor], torch.Tensor]) -> Damage:
+    """Change one tensor of the file."""
+
+    def damage(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        name = "model.decoder.layer_norm.weight"
+        tensors[name] = change(tensors[name])
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return damage
+
+
 def pickled(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     hostile.write_pickle(folder / "pytorch_model.bin")
@@ -67,13 +79,18 @@ def truncated(folder: Path) -> None:
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "NaN": (weight(torch.nan), r"damaged: \S+ has values that are NaN or infinite"),
     "infinite": (weight(torch.inf), "NaN or infinite"),
+    "another shape": (
+        stored(lambda one: one[:-1].clone()),
+        r"fit .* has shape \[\d+\], the",
+    ),
+    "whole numbers": (stored(lambda one: one.long()), "as I64; save the model in float32"),
     "pickled": (pickled, "cannot be loaded: Weights only load failed"),
     "truncated": (truncated, "The weights of .* cannot be loaded"),
     "empty weights": (file("model.safetensors", ""), "The weights of .* cannot be loaded"),
     "wide": (config(d_model=10**9), "has d_model=1000000000; no network has such a size"),
     "deep": (config(decoder_layers=10**9), "has decoder_layers=1000000000"),
     "negative": (config(encoder_layers=-3), "has encoder_layers=-3"),
-    "another width": (config(d_model=48), "cannot be loaded"),
+    "another width": (config(d_model=48), "does not fit a Whisper"),
     "no heads": (config(encoder_attention_heads=0), "cannot be loaded"),
     "a text": (config(d_model="wide"), "."),
     "null": (config(d_model=None), "."),
@@ -85,6 +102,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "tokenizer of a list": (tokenizer("[]"), "."),
     "extractor": (file(EXTRACTOR, "[]"), "."),
     "extractor of texts": (file(EXTRACTOR, '{"feature_size": "x"}'), "."),
+    "generation without a start": (file("generation_config.json", "{}"), "decoder_start_token_id"),
     "generation": (file("generation_config.json", "[]"), "."),
 }
 

@@ -25,7 +25,7 @@ from transformers.utils import logging
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
-from zoo.backbones.common.pretrained.weights import tensor_files
+from zoo.backbones.common.pretrained.weights import open_tensors, tensor_files
 from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
@@ -190,16 +190,37 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
             return _empty_network(network, name, dtype, **options)
         if reads_shapes():
             options["device_map"] = "meta"
-        model, report = from_pretrained(
-            network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
+        options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}  # see below
+        model, report = from_pretrained(network.from_pretrained, name, dtype=dtype, **options)
+    # Transformers names the tensors that do not fit in its log alone, and converts other types.
+    for tensor, stored, needed in sorted(report["mismatched_keys"]):
+        raise ZooError(
+            f"{name} does not fit a {network.__name__}: {tensor} has shape {list(stored)}, the "
+            f"network needs {list(needed)}."
         )
-    tensor_files(sorted(Path(name).glob("*.safetensors")))  # Transformers converts other types
+    check_integers(model, tensor_files(sorted(Path(name).glob("*.safetensors"))))
     missing = sorted(report["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")
     check_finite(model, name)
     mark_restored(model)
     return model.eval()
+
+
+def check_integers(model: Any, files: Mapping[str, Path]) -> None:
+    """Raise ZooError for weights that are stored as integers, which are rounded.
+
+    Args:
+        model: Network.
+        files: File of each stored tensor, by name.
+    """
+    weights = dict(model.named_parameters())
+    for path in dict.fromkeys(files.values()):
+        with open_tensors(path) as file:
+            for name in weights.keys() & {one for one, place in files.items() if place == path}:
+                kind = file.get_slice(name).get_dtype()
+                if kind.startswith("I") and weights[name].is_floating_point():
+                    raise ZooError(f"{path} has {name} as {kind}; save the model in float32.")
 
 
 def _empty_network(
@@ -246,6 +267,25 @@ def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
     """
     with loader_errors(f"{name} has no {noun} that could be loaded"):
         return from_pretrained(load, name)
+
+
+def control_id(config: Any, field: str, name: str) -> int:
+    """Return the id of a token in a published configuration.
+
+    Args:
+        config: Configuration of a model or of its generation.
+        field: Name of the field.
+        name: Hub id or folder of the model, for the error message.
+
+    Raises:
+        ZooError: The field is missing, or no id.
+    """
+    value = getattr(config, field, None)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ZooError(
+            f"The configuration of {name} has {field}={value!r}, which is no token's id."
+        )
+    return value
 
 
 def end_ids(network: PreTrainedModel, end: int) -> list[int]:
