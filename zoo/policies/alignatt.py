@@ -3,9 +3,10 @@
 Papi et al. (2023), "AlignAtt: Using Attention-based Audio-Translation Alignments as a Guide for
 Simultaneous Speech Translation".
 
-AlignAtt4LLM (arXiv:2606.03967) adds rules on the attention *mass* of a token: the sum of its weights
-on the accessible frames, which are all but the last ``frames``, and on the newest frames, which are
-the last ``frames``. They need an alignment that is not normalised (``normalisation: none``).
+AlignAtt4LLM (arXiv:2606.03967) adds rules on the attention *mass* of a token: the sum of its
+weights on the accessible frames, which are all but the last ``frames``, and on the newest frames,
+which are the last ``frames``. They need an alignment that is not normalised
+(``normalisation: none``).
 """
 
 from dataclasses import dataclass
