@@ -156,6 +156,7 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
     "microsoft/Phi-4-multimodal-instruct": _phi4,
     "microsoft/Phi-4-mini-instruct": phi4_mini,
     "google/gemma-3-4b-it": gemma3,
+    "Qwen/Qwen3-ASR-1.7B-hf": tiny_checkpoints.qwen3_asr,
     "Qwen/Qwen3-4B-Instruct-2507": qwen3,
     "meta-llama/Llama-3.1-8B-Instruct": llama,
     "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),

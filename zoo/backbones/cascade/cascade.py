@@ -50,6 +50,28 @@ TRANSCRIBER_TARGETS = ("source", "target")
 TRANSCRIPTS = ("latest", "committed")
 
 
+def check_texts(template: Template, prefix_place: PrefixPlace, tokenizer: str | None) -> None:
+    """Check that a template suits its place of the prefix, and that a tokenizer is named.
+
+    Args:
+        template: Strings of the prompt.
+        prefix_place: Place of the translation written so far.
+        tokenizer: Hub id or folder of the tokenizer.
+
+    Raises:
+        ZooError: If the template lacks {translation}, or if there is no tokenizer.
+    """
+    if prefix_place != "answer" and not template.quotes:
+        raise ZooError(
+            "An instruction without {translation} goes with backbone.prefix_place=answer only."
+        )
+    if tokenizer is None:
+        raise ZooError(
+            "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
+            "model."
+        )
+
+
 class Cascade(HeadAlignment, Backbone):
     """A backbone that combines a transcriber and a translator.
 
@@ -144,15 +166,7 @@ class Cascade(HeadAlignment, Backbone):
         check_choice("value of transcript", transcript, TRANSCRIPTS)
         check_numbers("A cascade", least=1, max_tokens=max_tokens)
         check_numbers("A cascade", least=0, most=1, plain=plain)
-        if prefix_place != "answer" and not template.quotes:
-            raise ZooError(
-                "An instruction without {translation} goes with backbone.prefix_place=answer only."
-            )
-        if name is None and tokenizer is None:
-            raise ZooError(
-                "A cascade's translator needs a tokenizer: name a folder that has one, or a "
-                "trained model."
-            )
+        check_texts(template, prefix_place, tokenizer if name is None else name)
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
         self.longest_input = transcriber.longest_input
