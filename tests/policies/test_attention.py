@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.policies.decisions import decide, hypothesis, session, with_attention
+from zoo.errors import ZooError
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.attention import AttentionGuided
 from zoo.policies.base import Policy
@@ -128,6 +129,62 @@ def test_a_rewind_discards_the_hypothesis(attended: list[int], prefix: int, writ
     assert decide(AlignAtt(frames=1, rewind=2), answer, session())[1].write == write
 
 
+# Rows over six frames, of which the last two are the newest. The masses on the accessible and on
+# the newest frames are 0.25 and 0; 0.125 and 0.25; 0.25 and 0.125; 0 and 0.5.
+SURE, EDGE, SPREAD, AHEAD = (
+    [0, 0.25, 0, 0, 0, 0],
+    [0.125, 0, 0, 0, 0.25, 0],
+    [0.0625, 0.125, 0.0625, 0, 0.125, 0],
+    [0, 0, 0, 0, 0, 0.5],
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "write"),
+    [
+        ([SURE, EDGE, SPREAD, AHEAD], {}, 1),  # the second token attends most to frame 4
+        ([SURE, EDGE, SPREAD, AHEAD], {"border_margin": 1}, 3),  # the fourth to frame 5
+        ([SURE, EDGE, SPREAD, AHEAD], {"border_margin": 2}, 4),
+        ([SURE, SPREAD, SURE, SURE], {"min_source_mass": 0.25}, 4),  # equal is enough
+        ([SURE, SPREAD, SURE, SURE], {"min_source_mass": 0.3}, 0),
+        # the mass on the accessible frames is that without the margin
+        ([SURE, EDGE, SPREAD, AHEAD], {"border_margin": 2, "min_source_mass": 0.125}, 3),
+        ([SURE, EDGE, SPREAD, AHEAD], {"border_margin": 2, "min_source_mass": 0.2}, 1),
+        # attention to a newest frame stops writing only if there is enough of it
+        ([SURE, EDGE, SPREAD, AHEAD], {"min_newest_mass": 0.25}, 1),
+        ([SURE, EDGE, SPREAD, AHEAD], {"min_newest_mass": 0.3}, 3),
+        ([SURE, EDGE, SPREAD, AHEAD], {"min_newest_mass": 0.6}, 4),
+        ([SURE, EDGE, SPREAD, AHEAD], {"min_newest_mass": 0.6, "min_source_mass": 0.1}, 3),
+        ([AHEAD, SURE, SURE, SURE], {"min_source_mass": 0.1, "min_newest_mass": 0.6}, 0),
+    ],
+)
+def test_alignatt_with_masses(
+    rows: list[list[float]], options: dict[str, float], write: int
+) -> None:
+    """The acceptance rule of AlignAtt4LLM."""
+    policy = AlignAtt(frames=2, **options)  # type: ignore[arg-type]
+    answer = with_attention("wwww", rows)
+    assert decide(policy, answer, session())[1].write == write
+    padded = torch.nn.functional.pad(torch.tensor(rows), (0, 3), value=9)
+    alone = policy.attends_to_newest(torch.tensor(rows), torch.tensor([6] * 4))
+    assert policy.attends_to_newest(padded, torch.tensor([6] * 4)).tolist() == alone.tolist()
+
+
+def test_without_accessible_frames_no_mass_is_enough() -> None:
+    answer = with_attention("w", [[0.5, 0.5]])
+    assert decide(AlignAtt(frames=2, border_margin=2), answer, session())[1].write == 1
+    policy = AlignAtt(frames=2, border_margin=2, min_source_mass=0.01)
+    assert decide(policy, answer, session())[1].write == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"border_margin": -1}, {"min_source_mass": -0.1}, {"min_newest_mass": 1.1}]
+)
+def test_masses_and_margins_out_of_range_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(ZooError, match=next(iter(options))):
+        AlignAtt(frames=2, **options)  # type: ignore[arg-type]
+
+
 # Rows of length 1 (3-4-5) over six frames: the last two hold .0, .6, .8, 1.4.
 EARLY, LATE, LATER, BOTH = (
     [1, 0, 0, 0, 0, 0],
@@ -207,7 +264,14 @@ def test_a_guided_policy_needs_the_alignment_it_asked_for() -> None:
             decide(policy, hypothesis("ww"), session())
 
 
-@pytest.mark.parametrize("policy", [AlignAtt(frames=2), EDAtt(alpha=0.4, last_frames=2)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        AlignAtt(frames=2),
+        AlignAtt(frames=3, border_margin=1, min_source_mass=0.4, min_newest_mass=0.5),
+        EDAtt(alpha=0.4, last_frames=2),
+    ],
+)
 def test_rows_of_several_streams_are_late_as_alone(policy: AttentionGuided) -> None:
     """A batch pads the rows of streams with fewer frames."""
     generator = torch.Generator().manual_seed(0)

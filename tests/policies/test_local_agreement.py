@@ -1,5 +1,8 @@
 """Prefixes on which consecutive hypotheses agree."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from tests.policies.decisions import decide, hypothesis, session
@@ -88,3 +91,30 @@ def test_local_agreement_on_nothing() -> None:
         hypothesis("ww", finished=True),
     ):
         assert decide(policy, answer, session(), state)[1].write == 0
+
+
+@pytest.mark.parametrize(("new_source", "writes"), [(False, [0, 2, 0]), (True, [0, 0, 1])])
+def test_hypotheses_of_the_same_transcript(new_source: bool, writes: list[int]) -> None:
+    policy = LocalAgreement(new_source=new_source)
+    state = policy.open()
+    answers = [
+        replace(hypothesis("ww", finished=True), transcript="we"),
+        replace(hypothesis("ww", finished=True), transcript="we"),
+        replace(
+            hypothesis("ww", finished=True), transcript="we go", token_ids=torch.tensor([0, 7])
+        ),
+    ]
+    if not new_source:  # both tokens are written after the second answer
+        answers[2] = replace(
+            answers[2], prefix_length=2, token_ids=torch.tensor([], dtype=torch.long)
+        )
+    decisions = [decide(policy, answer, session(), state)[1].write for answer in answers]
+    assert decisions == writes
+
+
+def test_without_transcripts_every_source_is_new() -> None:
+    policy = LocalAgreement(new_source=True)
+    state = policy.open()
+    for write in (0, 2):
+        answer = hypothesis("ww", finished=True)
+        assert decide(policy, answer, session(), state)[1].write == write

@@ -32,7 +32,8 @@ PLACEHOLDER = re.compile(r"<([^<>]+)>")
 # for one of several small trainings.
 REAL = re.compile(
     r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
-    r"backbone=(?:canary|cascade\b|fbk|infinisst\b|learned_wait_qwen|lst\b|phi4_(?:direct|multi)|qwen[23]|seamless"
+    r"backbone=(?:canary|cascade(?:_gemma3|_qwen3)?\b|fbk|infinisst\b|learned_wait_qwen|lst\b"
+    r"|phi4_(?:direct|multi)|qwen[23]|seamless"
     r"|speech_to|whisper)"
 )
 

@@ -16,9 +16,12 @@ from transformers import (
     BertConfig,
     BertModel,
     BertTokenizerFast,
-    LlamaConfig,
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
     LlamaForCausalLM,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
+    Qwen3ForCausalLM,
     Wav2Vec2Config,
     Wav2Vec2FeatureExtractor,
     Wav2Vec2ForCTC,
@@ -44,6 +47,41 @@ SEVERAL = 4  # shards of a large model
 def llama(folder: Path, *, seed: int = 0) -> None:
     """A Llama 3 with the special tokens of its dialogues."""
     _text_llm(folder, [*SPECIAL_TOKENS, *RESERVED], seed, chat=LLAMA_CHAT)
+
+
+def gemma3(folder: Path, *, seed: int = 0) -> None:
+    """A Gemma 3 with a vision encoder, as published."""
+    special = ["<bos>", "<start_of_turn>", "<end_of_turn>"]
+    tokenizer = train_tokenizer(
+        TEXTS, vocabulary_size=320, special_tokens=[*SPECIAL_TOKENS, *special]
+    )
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(seed)
+    kinds = ["sliding_attention", "full_attention"] * CAUSAL["num_hidden_layers"]
+    text = {
+        **CAUSAL,
+        "head_dim": 8,
+        "tie_word_embeddings": True,
+        "vocab_size": len(tokenizer),
+        "sliding_window": 16,
+        "layer_types": kinds[: CAUSAL["num_hidden_layers"]],
+    }
+    vision = {
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "image_size": 28,
+        "patch_size": 14,
+    }
+    config = Gemma3Config(text_config=text, vision_config=vision)
+    Gemma3ForConditionalGeneration(config).save_pretrained(folder)
+
+
+def qwen3(folder: Path, *, seed: int = 0) -> None:
+    """A Qwen3 with the special tokens of its chat format."""
+    special = ["<|im_start|>", "<|im_end|>"]
+    _text_llm(folder, [*SPECIAL_TOKENS, *special], seed, network=Qwen3ForCausalLM)
 
 
 def phi4_mini(folder: Path, *, seed: int = 0) -> None:
@@ -117,6 +155,9 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
     "ICTNLP/StreamUni-Phi4": partial(_phi4, seed=1),
     "microsoft/Phi-4-multimodal-instruct": _phi4,
     "microsoft/Phi-4-mini-instruct": phi4_mini,
+    "google/gemma-3-4b-it": gemma3,
+    "Qwen/Qwen3-ASR-1.7B-hf": tiny_checkpoints.qwen3_asr,
+    "Qwen/Qwen3-4B-Instruct-2507": qwen3,
     "meta-llama/Llama-3.1-8B-Instruct": llama,
     "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),
     "Unbabel/TowerInstruct-7B-v0.2": partial(llama, seed=2),
@@ -161,7 +202,14 @@ def shard(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}, indent=2))
 
 
-def _text_llm(folder: Path, special: list[str], seed: int, *, chat: str | None = None) -> None:
+def _text_llm(
+    folder: Path,
+    special: list[str],
+    seed: int,
+    *,
+    chat: str | None = None,
+    network: type[LlamaForCausalLM | Qwen3ForCausalLM] = LlamaForCausalLM,
+) -> None:
     """Write a tiny text LLM whose tokenizer has some special tokens and a template of dialogues."""
     # The opening bracket is a token, as in published tokenizers, so that it can be suppressed.
     tokenizer = train_tokenizer(
@@ -172,14 +220,14 @@ def _text_llm(folder: Path, special: list[str], seed: int, *, chat: str | None =
     torch.manual_seed(seed)
     shape = {**CAUSAL, "tie_word_embeddings": False, "vocab_size": len(tokenizer)}
     shape["num_hidden_layers"] = LLM_LAYERS
-    config = LlamaConfig(**shape, bos_token_id=tokenizer.bos_token_id, pad_token_id=None)
-    network = LlamaForCausalLM(config)
+    config = network.config_class(**shape, bos_token_id=tokenizer.bos_token_id, pad_token_id=None)
+    model = network(config)
     if chat is not None:
-        _teach_to_end(network, tokenizer)
-    network.save_pretrained(folder)
+        _teach_to_end(model, tokenizer)
+    model.save_pretrained(folder)
 
 
-def _teach_to_end(network: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
+def _teach_to_end(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Train a network for a moment to answer with a few words and the end of the turn.
 
     A random network never ends its answers, and all work on them fails.

@@ -4,7 +4,7 @@ Liu et al. (2020), "Low-Latency Sequence-to-Sequence Speech Recognition and Tran
 Hypothesis Selection".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import ClassVar
 
@@ -24,16 +24,20 @@ class UnwrittenTokens:
         token_ids: (n,) token ids.
         word_starts: (n,) bool, True where a token begins a word.
         finished: The hypothesis was finished.
+        transcript: Transcript of the source from which the hypothesis was generated, or None.
     """
 
     token_ids: Tensor
     word_starts: Tensor
     finished: bool
+    transcript: str | None = None
 
     def after(self, num_written: int) -> "UnwrittenTokens":
         """Return a copy without the first ``num_written`` tokens."""
-        return UnwrittenTokens(
-            self.token_ids[num_written:], self.word_starts[num_written:], self.finished
+        return replace(
+            self,
+            token_ids=self.token_ids[num_written:],
+            word_starts=self.word_starts[num_written:],
         )
 
     def is_word_boundary(self, tokens: int) -> bool:
@@ -51,6 +55,9 @@ class LocalAgreement(Policy):
 
     Args:
         n: Number of hypotheses that must agree.
+        new_source: Compare only hypotheses of different transcripts: nothing is written while the
+            transcript from which the backbone translates is the same as before (SimulStreaming's
+            cascade). Without effect on backbones that translate speech directly.
 
     Raises:
         ZooError: ``n`` is below 2.
@@ -59,6 +66,7 @@ class LocalAgreement(Policy):
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
     n: int = 2
+    new_source: bool = False
 
     def __post_init__(self) -> None:
         check_numbers("LocalAgreement", least=2, n=self.n)
@@ -73,6 +81,9 @@ class LocalAgreement(Policy):
         if session.must_flush:
             return Decision(write=hypothesis.num_new_tokens)
 
+        if self.new_source and state and _same_transcript(state[-1], hypothesis):
+            return Decision(write=0)
+
         state.append(_unwritten(hypothesis))
         del state[: -self.n]
         write = _agreed_tokens(state) if len(state) == self.n else 0
@@ -82,7 +93,14 @@ class LocalAgreement(Policy):
 
 def _unwritten(hypothesis: Hypothesis) -> UnwrittenTokens:
     word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
-    return UnwrittenTokens(hypothesis.token_ids, word_starts, hypothesis.finished)
+    return UnwrittenTokens(
+        hypothesis.token_ids, word_starts, hypothesis.finished, hypothesis.transcript
+    )
+
+
+def _same_transcript(earlier: UnwrittenTokens, hypothesis: Hypothesis) -> bool:
+    """Whether both were generated from the same transcript; False without transcripts."""
+    return hypothesis.transcript is not None and hypothesis.transcript == earlier.transcript
 
 
 def _agreed_tokens(hypotheses: list[UnwrittenTokens]) -> int:

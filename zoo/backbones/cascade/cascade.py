@@ -13,13 +13,14 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
 from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
-from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, time_transcript
+from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript
 from zoo.backbones.cascade.transcriber import (
     CascadeState,
     check_transcriber,
+    committed_transcript,
     known_transcript,
+    transcribe,
     transcriber_session,
-    transcript_key,
     why_unaligned,
 )
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
@@ -46,6 +47,29 @@ from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TRANSCRIBER_TARGETS = ("source", "target")
+TRANSCRIPTS = ("latest", "committed")
+
+
+def check_texts(template: Template, prefix_place: PrefixPlace, tokenizer: str | None) -> None:
+    """Check that a template suits its place of the prefix, and that a tokenizer is named.
+
+    Args:
+        template: Strings of the prompt.
+        prefix_place: Place of the translation written so far.
+        tokenizer: Hub id or folder of the tokenizer.
+
+    Raises:
+        ZooError: If the template lacks {translation}, or if there is no tokenizer.
+    """
+    if prefix_place != "answer" and not template.quotes:
+        raise ZooError(
+            "An instruction without {translation} goes with backbone.prefix_place=answer only."
+        )
+    if tokenizer is None:
+        raise ZooError(
+            "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
+            "model."
+        )
 
 
 class Cascade(HeadAlignment, Backbone):
@@ -91,6 +115,7 @@ class Cascade(HeadAlignment, Backbone):
         template: Template = Template(),  # noqa: B008 (frozen)
         prefix_place: PrefixPlace = "prompt",
         transcriber_target: Literal["source", "target"] = "source",
+        transcript: Literal["latest", "committed"] = "latest",
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(layer="all"),  # noqa: B008 (frozen)
         max_tokens: int = 200,
@@ -112,6 +137,11 @@ class Cascade(HeadAlignment, Backbone):
             transcriber_target: Target language of the transcriber's session. ``source`` selects the
                 source language; Whisper then transcribes. ``target`` selects the target language,
                 for a transcriber whose instruction contains the target language.
+            transcript: Text that is translated if the policy gives no transcript. ``latest``: the
+                transcript of all kept audio. ``committed``: the words on which two consecutive
+                transcripts agree, which are never revised, and the whole transcript at the end of
+                the source or of a segment (the source of SimulStreaming's translator; see
+                ``committed``). It begins anew when audio is forgotten.
             search: Search settings of translations.
             alignment: Self-attention layers and heads of the translator that align target tokens
                 with the tokens of the transcript.
@@ -121,25 +151,18 @@ class Cascade(HeadAlignment, Backbone):
 
         Raises:
             ZooError: If ``transcriber`` lacks a needed capability, if ``prefix_place``,
-                ``transcriber_target`` or ``dtype`` is unknown, if the instruction lacks
-                {translation} and ``prefix_place`` is not ``answer``, if ``max_tokens`` or ``plain``
-                is out of range, or if neither ``name`` nor ``tokenizer`` is given.
+                ``transcriber_target``, ``transcript`` or ``dtype`` is unknown, if the instruction
+                lacks {translation} and ``prefix_place`` is not ``answer``, if ``max_tokens`` or
+                ``plain`` is out of range, or if neither ``name`` nor ``tokenizer`` is given.
         """
         super().__init__()
         check_transcriber(transcriber)
         check_choice("value of prefix_place", prefix_place, get_args(PrefixPlace))
         check_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
+        check_choice("value of transcript", transcript, TRANSCRIPTS)
         check_numbers("A cascade", least=1, max_tokens=max_tokens)
         check_numbers("A cascade", least=0, most=1, plain=plain)
-        if prefix_place != "answer" and not template.quotes:
-            raise ZooError(
-                "An instruction without {translation} goes with backbone.prefix_place=answer only."
-            )
-        if name is None and tokenizer is None:
-            raise ZooError(
-                "A cascade's translator needs a tokenizer: name a folder that has one, or a "
-                "trained model."
-            )
+        check_texts(template, prefix_place, tokenizer if name is None else name)
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
         self.longest_input = transcriber.longest_input
@@ -149,6 +172,7 @@ class Cascade(HeadAlignment, Backbone):
         self.template = template
         self.prefix_place = prefix_place
         self.transcriber_target = transcriber_target
+        self.transcript = transcript
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
@@ -297,71 +321,40 @@ class Cascade(HeadAlignment, Backbone):
             for index, request in enumerate(requests)
             if request.task is Task.TRANSCRIPTION or request.transcript_ids is None
         ]
-        hypotheses = self._transcribe(sessions, requests, needs_transcript, aligned=aligned)
+        hypotheses = transcribe(
+            self.transcriber, sessions, requests, needs_transcript, aligned=aligned
+        )
 
         translated = [
             index for index, request in enumerate(requests) if request.task is Task.TRANSLATION
         ]
         transcripts = [
-            known_transcript(
-                sessions[index],
-                hypotheses[index].token_ids
-                if index in hypotheses
-                else requests[index].transcript_ids,
-            )
+            self._source(sessions[index], requests[index], hypotheses.get(index))
             for index in translated
         ]
         inputs = pick(sessions, translated), pick(requests, translated), transcripts
         translations = self._translate(*inputs, aligned=aligned)
-        for index, translation in zip(translated, translations, strict=True):
-            hypotheses[index] = translation
+        for index, transcript, translation in zip(
+            translated, transcripts, translations, strict=True
+        ):
+            hypotheses[index] = replace(translation, transcript=transcript.text)
         return [hypotheses[index] for index in range(len(requests))]
 
-    def _transcribe(
-        self,
-        sessions: Sequence[Session],
-        requests: Sequence[Request],
-        indices: Sequence[int],
-        *,
-        aligned: bool,
-    ) -> dict[int, Hypothesis]:
-        """Transcribe the visible audio of some requests.
-
-        If a stream's last transcript covers exactly the visible audio, the stored transcript is
-        returned.
+    def _source(
+        self, session: Session, request: Request, transcript: Hypothesis | None
+    ) -> TimedTranscript:
+        """The text to translate.
 
         Args:
-            sessions: The streams of the batch.
-            requests: One request per stream.
-            indices: Positions of the requests that need a transcript.
-            aligned: Whether the transcripts need an alignment.
-
-        Returns:
-            The transcript of each of these requests, by position.
+            session: The stream.
+            request: Translation request.
+            transcript: Transcript of the visible audio. None: the request gives the transcript.
         """
-        spans = {}
-        for index in indices:
-            visible_audio = sessions[index].visible_audio(requests[index].audio_end)
-            spans[index] = (sessions[index].audio_start, len(visible_audio))
-
-        new = [index for index in indices if sessions[index].backbone_state.span != spans[index]]
-        if new:
-            transcripts = self.transcriber.decode(
-                [transcriber_session(sessions[index]) for index in new],
-                [
-                    Request(task=Task.TRANSCRIPTION, audio_end=requests[index].audio_end)
-                    for index in new
-                ],
-                frozenset({Capability.ALIGNMENT} if aligned else ()),
-            )
-            for index, transcript in zip(new, transcripts, strict=True):
-                state: CascadeState = sessions[index].backbone_state
-                state.span = spans[index]
-                state.transcript = transcript
-                key = transcript_key(transcript.token_ids)
-                decode = self.transcriber.transcript_text
-                state.transcripts[key] = time_transcript(transcript, decode)
-        return {index: sessions[index].backbone_state.transcript for index in indices}
+        if transcript is None:
+            return known_transcript(session, request.transcript_ids)
+        if self.transcript == "committed":
+            return committed_transcript(session)
+        return known_transcript(session, transcript.token_ids)
 
     def _translate(
         self,
@@ -515,11 +508,8 @@ class Cascade(HeadAlignment, Backbone):
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcripts of forgotten audio."""
         if cut.frames:
-            state: CascadeState = session.backbone_state
             self.transcriber.forget(transcriber_session(session), Cut(frames=cut.frames))
-            state.span = None
-            state.transcript = None
-            state.transcripts.clear()
+            session.backbone_state.forget()
 
     def change_context(self, session: Session) -> None:
         """Drop the last transcript of a transcriber that has the context in its prompt."""

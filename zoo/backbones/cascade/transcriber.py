@@ -1,16 +1,18 @@
 """What a cascade needs of its transcriber, and the transcriber's state of one stream."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
+from zoo.backbones.cascade.committed import CommittedWords
 from zoo.backbones.cascade.prompt import PrefixPlace
-from zoo.backbones.cascade.timed import TimedTranscript
+from zoo.backbones.cascade.timed import TimedTranscript, time_transcript
 from zoo.backbones.common.families import families_exposing
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Samples
+from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 FAMILY = "cascade"  # excluded as a transcriber: a cascade needs another backbone to transcribe
 NEEDED = frozenset(  # capabilities that a transcriber must expose
@@ -28,12 +30,22 @@ class CascadeState:
         span: Stream position of the first sample, and number of samples, of the audio that
             ``transcript`` covers. None before the first transcript.
         transcript: The transcript that was generated last. None before the first transcript.
+        words: Words of the transcripts of the kept audio that are committed.
+        committed: Span of the transcript that was compared last with the committed words, and the
+            result. None before the first comparison.
     """
 
     transcribing: Session
     transcripts: dict[tuple[int, ...], TimedTranscript] = field(default_factory=dict)
     span: tuple[Samples, Samples] | None = None
     transcript: Hypothesis | None = None
+    words: CommittedWords | None = None
+    committed: tuple[tuple[Samples, Samples], TimedTranscript] | None = None
+
+    def forget(self) -> None:
+        """Drop all transcripts: audio was forgotten."""
+        self.span = self.transcript = self.words = self.committed = None
+        self.transcripts.clear()
 
 
 def check_transcriber(transcriber: Backbone) -> None:
@@ -86,3 +98,65 @@ def known_transcript(session: Session, token_ids: Tensor | None) -> TimedTranscr
             "audio."
         )
     return known[key]
+
+
+def transcribe(
+    transcriber: Backbone,
+    sessions: Sequence[Session],
+    requests: Sequence[Request],
+    indices: Sequence[int],
+    *,
+    aligned: bool,
+) -> dict[int, Hypothesis]:
+    """Transcribe the visible audio of some requests.
+
+    If a stream's last transcript covers exactly the visible audio, the stored transcript is
+    returned.
+
+    Args:
+        transcriber: The backbone that transcribes.
+        sessions: The streams of the batch.
+        requests: One request per stream.
+        indices: Positions of the requests that need a transcript.
+        aligned: Whether the transcripts need an alignment.
+
+    Returns:
+        The transcript of each of these requests, by position.
+    """
+    spans = {}
+    for index in indices:
+        visible_audio = sessions[index].visible_audio(requests[index].audio_end)
+        spans[index] = (sessions[index].audio_start, len(visible_audio))
+
+    new = [index for index in indices if sessions[index].backbone_state.span != spans[index]]
+    if new:
+        transcripts = transcriber.decode(
+            [transcriber_session(sessions[index]) for index in new],
+            [
+                Request(task=Task.TRANSCRIPTION, audio_end=requests[index].audio_end)
+                for index in new
+            ],
+            frozenset({Capability.ALIGNMENT} if aligned else ()),
+        )
+        for index, transcript in zip(new, transcripts, strict=True):
+            state: CascadeState = sessions[index].backbone_state
+            state.span = spans[index]
+            state.transcript = transcript
+            key = transcript_key(transcript.token_ids)
+            state.transcripts[key] = time_transcript(transcript, transcriber.transcript_text)
+    return {index: sessions[index].backbone_state.transcript for index in indices}
+
+
+def committed_transcript(session: Session) -> TimedTranscript:
+    """The committed words of a stream, after its last transcript is compared with them."""
+    state: CascadeState = session.backbone_state
+    assert state.transcript is not None
+    assert state.span is not None
+    if state.words is None:
+        state.words = CommittedWords(session.source_language.unit)
+    # The audio of a flush may be that of the last transcript.
+    if state.committed is None or state.committed[0] != state.span or session.must_flush:
+        latest = known_transcript(session, state.transcript.token_ids)
+        words = state.words.commit(latest, everything=session.must_flush)
+        state.committed = state.span, words
+    return state.committed[1]

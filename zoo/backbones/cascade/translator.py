@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
+    Gemma3ForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -17,12 +19,16 @@ from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
     from_config,
     load_network,
+    load_part,
     model_type,
 )
 from zoo.errors import ZooError
 
-# Values of model_type: LLMs in which every layer attends to all earlier positions.
-KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")
+# Values of model_type. Some layers of a Gemma 3 attend to a window; those of the other LLMs attend
+# to all earlier positions.
+KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text")
+VISION = "gemma3"  # a Gemma 3 with a vision encoder, of which the text part translates
+TEXT_NAMES = {r"^(model\.)?language_model\.(model\.)?": "model."}  # names of its weights there
 
 
 def check(name: str | None, config: Mapping[str, Any] | None) -> None:
@@ -33,10 +39,11 @@ def check(name: str | None, config: Mapping[str, Any] | None) -> None:
         config: Fields of the Transformers configuration.
 
     Raises:
-        ZooError: If ``model_type`` is missing or is not one of ``KINDS``.
+        ZooError: If ``model_type`` is missing or is not one of ``KINDS``, or of ``name`` neither
+            ``VISION``.
     """
     if name is not None:
-        model_type(name, accepted=KINDS, noun="translator")
+        model_type(name, accepted=(*KINDS, VISION), noun="translator")
     elif config is None or config.get("model_type") not in KINDS:
         actual = None if config is None else config.get("model_type")
         raise ZooError(
@@ -76,12 +83,27 @@ def build(
         )
         model.tie_weights()
     else:
-        model = load_network(AutoModelForCausalLM, name, dtype)
+        model = _pretrained(name, dtype)
         model.set_attn_implementation(ATTENTION)
+    # Transformers' grouped product of experts, its default, does not exist in float64.
+    if dtype == torch.float64 and getattr(model.config, "num_experts", None):
+        model.set_experts_implementation("eager")
     check_tokenizer(
         tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={}
     )
     return model
+
+
+def _pretrained(name: str, dtype: torch.dtype) -> PreTrainedModel:
+    """Load the causal LM of a hub id or folder, without a vision encoder."""
+    if model_type(name, accepted=(*KINDS, VISION), noun="translator") != VISION:
+        model: PreTrainedModel = load_network(AutoModelForCausalLM, name, dtype)
+        return model
+    config: Any = load_part("translator", AutoConfig.from_pretrained, name)
+    text: PreTrainedModel = load_network(
+        Gemma3ForCausalLM, name, dtype, config=config.text_config, key_mapping=TEXT_NAMES
+    )
+    return text
 
 
 def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:

@@ -23,7 +23,7 @@ class Qwen3Omni(Qwen3OmniThinker, ChainOfThought):
     """The thinker of Qwen3-Omni as a backbone that translates, or transcribes and translates.
 
     The audio encoder computes 13 speech embeddings per second, in blocks that do not attend to each
-    other. Source frames are 40 ms (``features``). A new adapter changes attention, not the experts.
+    other. Source frames are 40 ms (``chunks``). A new adapter changes attention, not the experts.
 
     Args:
         config: Fields of ``Qwen3OmniMoeThinkerConfig`` for a randomly initialised network.

@@ -23,6 +23,8 @@ from zoo.backbones.common.static_steps import (
 from zoo.backbones.common.step_records import StepRecords
 from zoo.streaming.stages import stage
 
+FULL, SLIDING = "full_attention", "sliding_attention"  # kinds of layers in Transformers' configs
+
 
 class CachedText(Protocol):
     """Cached positions of a stream before a prompt."""
@@ -265,13 +267,30 @@ class CausalBranches(Branches):
         else:
             hidden = self.decoder.model(
                 inputs_embeds=embeddings,
-                attention_mask=mask,
+                attention_mask=self._layer_masks(visible, mask),
                 position_ids=positions,
                 past_key_values=self._cache,
                 use_cache=True,
                 recorder=recorder,
             ).last_hidden_state
         return Stepped(hidden, None if recorder is None else recorder.weights())
+
+    def _layer_masks(self, visible: Tensor, mask: Tensor) -> Tensor | dict[str, Tensor]:
+        """Return the mask of all layers, or masks by kind of layer if some have a sliding window.
+
+        A window counts the positions that a query sees, its own included. Positions of a cache are
+        those of several beams, so distances in the cache are no distances in the text.
+
+        Args:
+            visible: (streams, new, keys) bool attention mask.
+            mask: (streams, 1, new, keys) the same as a mask that is added to scores.
+        """
+        config = self.decoder.model.config
+        if SLIDING not in (getattr(config, "layer_types", None) or ()):
+            return mask
+        distance = visible.flip(-1).cumsum(dim=-1).flip(-1)  # 1 for a query itself
+        within = visible & (distance <= config.sliding_window)
+        return {FULL: mask, SLIDING: added_mask(within[:, None], mask.dtype)}
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.decoder.get_output_embeddings()(hidden)

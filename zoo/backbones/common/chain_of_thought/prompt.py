@@ -31,7 +31,7 @@ class Template(ContextStrings):
         direct: Instruction without a chain of thought, for ``Prompt(direct=True)``; may contain
             {target}.
         end: Token at the end of the user's turn and at the end of the answer.
-        assistant: String before the answer.
+        assistant: String before the answer; may contain {target}.
         separator: String between transcript and translation.
     """
 
@@ -50,17 +50,19 @@ class Template(ContextStrings):
         """Check the strings.
 
         Raises:
-            ZooError: If ``separator`` is blank, or if an instruction contains a name in braces
-                other than {target}, or if a string of the context has wrong fields.
+            ZooError: If ``separator`` is blank, or if an instruction or ``assistant`` contains a
+                name in braces other than {target}, or if a string of the context has wrong fields.
         """
         self.check_context()
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
-        for instruction in (self.instruction, self.direct):
-            if fill_fields(instruction, target="") is None:
+        for name in ("instruction", "direct", "assistant"):
+            text = getattr(self, name)
+            if fill_fields(text, target="") is None:
+                noun = "assistant" if name == "assistant" else "instruction"
                 raise ZooError(
-                    "The template's instruction may have {target} in it and no other braces, not "
-                    f"{instruction!r}."
+                    f"The template's {noun} may have {{target}} in it and no other braces, not "
+                    f"{text!r}."
                 )
 
     @property
@@ -105,8 +107,8 @@ class ThoughtPrompt(ChatPrompt):
         if len(self.separator) != 1:
             self.separator = self.ids(f" {template.separator}")
         self._instruction_ids: dict[tuple[str, Context], list[int]] = {}
+        self._assistant_ids: dict[str, list[int]] = {}  # by the name of the target language
         self._user_ids = self.ids(template.user)
-        self._assistant_ids = self.ids(template.assistant)
 
     @property
     def speech(self) -> int:
@@ -131,8 +133,12 @@ class ThoughtPrompt(ChatPrompt):
             known = self.template.context(context, self.reserved)
             self._instruction_ids[key] = self.ids(template.format(target=target.name) + known)
         instruction_ids = self._instruction_ids[key]
+        if target.name not in self._assistant_ids:
+            text = self.template.assistant.format(target=target.name)
+            self._assistant_ids[target.name] = self.ids(text)
+        assistant_ids = self._assistant_ids[target.name]
         speech_ids = [self.audio] * embeddings
-        return [*self._user_ids, *speech_ids, *instruction_ids, self.end, *self._assistant_ids]
+        return [*self._user_ids, *speech_ids, *instruction_ids, self.end, *assistant_ids]
 
     def transcript(self, text: str) -> list[int]:
         """Token ids of a transcript and the separator; none if the answer has no transcript."""

@@ -46,7 +46,7 @@ class ThinkerKind:
 
     Attributes:
         noun: Name of the model in error messages.
-        model_types: Model types of the whole model and of its thinker.
+        model_types: Model types of the whole model and of its thinker, if they differ.
         network: Class of the thinker.
         config: Class of the thinker's configuration.
         text: Class of the configuration of the causal LM.
@@ -54,13 +54,13 @@ class ThinkerKind:
         audio_token: Field with the id of the token that speech embeddings replace.
         targets: Regular expression of the layers that a new adapter changes.
         unused_tokens: Fields with ids of tokens that never occur in a prompt.
-        blind: Fields of a vision tower without layers.
+        blind: Fields of a vision tower without layers. Empty: the thinker has no vision tower.
         encoder: Names of the modules of the audio encoder before the projector.
         projector: Names of the modules of the projector.
     """
 
     noun: str
-    model_types: tuple[str, str]
+    model_types: tuple[str, ...]
     network: Any
     config: Any
     text: Any
@@ -219,6 +219,7 @@ def _settings(
         "pad_token_id": unused,
     }
     width = text.get("hidden_size")
+    sight = {"vision_config": {**UNSEEN, **kind.blind, "out_hidden_size": width}}
     return {
         # The thinker, not the causal LM, owns both token embeddings and output layer.
         "tie_word_embeddings": text.get("tie_word_embeddings", True),
@@ -227,5 +228,5 @@ def _settings(
         kind.audio_token: audio,
         "text_config": text,
         "audio_config": {**encoder, "output_dim": width},
-        "vision_config": {**UNSEEN, **kind.blind, "out_hidden_size": width},
+        **(sight if kind.blind else {}),
     }

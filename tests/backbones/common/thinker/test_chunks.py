@@ -14,7 +14,7 @@ from tests.fixtures.thinker_audio import (
     rising_noise,
 )
 from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
-from zoo.backbones.qwen3_omni.features import (
+from zoo.backbones.common.thinker.chunks import (
     FRAME,
     encoder_inputs,
     frame_embeddings,

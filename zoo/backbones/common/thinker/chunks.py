@@ -1,4 +1,4 @@
-"""Feature frames of Qwen3-Omni, and the time that its speech embeddings cover.
+"""Feature frames of Qwen3-Omni and Qwen3-ASR, and the time that their speech embeddings cover.
 
 The features are Whisper's spectrogram of the kept audio, mirrored at both of its ends, because the
 published processor does not pad a recording.

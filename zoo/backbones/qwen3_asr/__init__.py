@@ -1,0 +1,1 @@
+"""Qwen3-ASR behind the backbone contract."""
