@@ -174,13 +174,9 @@ def prepare(
     ensure_writable(run_folder())
 
     # Systems often share languages; the talks are checked once for each combination.
-    combinations = [
-        (system.source_language, system.target_language, system in systems) for system in choices
-    ]
+    combinations = [(one.source_language, one.target_language, one in systems) for one in choices]
     directions = [(source, target) for source, target, _ in combinations]
-    if talks is None:
-        talks = corpus.talks(settings.split, limit=settings.talks)
-    talks = of_directions(talks, directions)
+    talks = of_directions(talks or corpus.talks(settings.split, limit=settings.talks), directions)
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
     if resampling(settings) is not None and not has_references(talks):
