@@ -5,14 +5,13 @@ imports take seconds, and a recorded log needs neither.
 """
 
 from collections.abc import Mapping
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
 from zoo import __version__
 from zoo.commands.show import ShownRun
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
-from zoo.data.corpora import Corpus
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.left_out import left_out
@@ -55,12 +54,10 @@ def evaluate(cfg: Config) -> float | None:
     # part replaces the interpolations in its node by their values.
     entries, notes = system_configurations(cfg), left_out(cfg).notes
     settings: Settings = build(cfg.evaluation)
-    logger = build(cfg.logger)
-    corpus: Corpus = build(cfg.data)
-    is_smoke_test = wants_smoke_test(cfg)
-    read = None if is_smoke_test else talks_before_systems(corpus, settings)
+    logger, corpus = build(cfg.logger), build(cfg.data)
+    read = None if wants_smoke_test(cfg) else talks_before_systems(corpus, settings)
     choices: Choices = {build(choice.system): choice for choice in entries}
-    if is_smoke_test:
+    if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test
 
         smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
@@ -96,7 +93,7 @@ def evaluate(cfg: Config) -> float | None:
             tracker.record_models(config)
             for row in evaluator.run(system, upper_bound=is_first, weights=weights_of(config)):
                 shown.log(row)
-        for row in chain.from_iterable(evaluator.oracles(*one) for one in directions):
+        for row in chain.from_iterable(starmap(evaluator.oracles, directions)):
             shown.log(row)
         if not tracker.run.main:
             return None
