@@ -132,8 +132,6 @@ def test_what_cannot_be_read_or_written_is_refused_first(
 # Wrong inputs, for which nobody waits until networks are imported.
 EARLY = {
     "translate README.md": "Audio file README.md is damaged, not audio, or",
-    "evaluate data=mustc data.root=nowhere": "MuST-C is not in nowhere",
-    "evaluate evaluation.split=nothing": "Unknown split 'nothing'",
 }
 SCRIPT = """
 import sys

@@ -20,14 +20,14 @@ from tests.evaluation.conftest import Evaluate, Result
 ROOT = Path(__file__).resolve().parents[2]
 MISTAKES = {
     "evaluation.talk=1": (
-        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,"
+        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.development,"
     ),
     "+evaluation.talk=1": (
-        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,"
+        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.development,"
     ),
     "nonsense=1": (
         "Unknown key 'nonsense'; choose one of: data, size, backbone, policy, history, "
-        "synthesizer, trainer,"
+        "synthesizer, context, trainer,"
     ),
     "backbone.window.sise=1": (
         "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,"

@@ -11,35 +11,37 @@ from zoo.machine.imports import ending_on_interrupt
 
 def train() -> None:
     """Run the training that the command line describes; see ``conf/train.yaml``."""
-    _run("train", "zoo.training.job:train")
+    with ending_on_interrupt():
+        from zoo.config import entry_point
+
+        entry_point("train", "zoo.training.job:train")
 
 
 def evaluate() -> None:
     """Run the evaluation that the command line describes; see ``conf/evaluate.yaml``."""
-    _run("evaluate", "zoo.commands.evaluation:evaluate")
+    with ending_on_interrupt():
+        from zoo.config import entry_point
+
+        entry_point("evaluate", "zoo.commands.evaluation:evaluate")
 
 
-@ending_on_interrupt()
 def translate() -> None:
     """Translate the files that the command line names; see ``conf/translate.yaml``."""
-    from zoo.config.commands import run_script
-    from zoo.translate.command_line import to_overrides
+    with ending_on_interrupt():
+        from zoo.config import entry_point
+        from zoo.config.commands import run_script
+        from zoo.translate.command_line import to_overrides
 
-    def start() -> None:
-        sys.argv[1:] = to_overrides(sys.argv[1:])
-        _run("translate", "zoo.translate.job:translate")
+        def start() -> None:
+            sys.argv[1:] = to_overrides(sys.argv[1:])
+            entry_point("translate", "zoo.translate.job:translate")
 
-    run_script(start)
+        run_script(start)
 
 
 def prepare() -> None:
     """Make training data of the corpus that the command line names; see ``conf/prepare.yaml``."""
-    _run("prepare", "zoo.prepare.job:prepare")
+    with ending_on_interrupt():
+        from zoo.config import entry_point
 
-
-@ending_on_interrupt()
-def _run(config_name: str, job: str) -> None:
-    """Run a job; see ``zoo.config.entry_point``."""
-    from zoo.config import entry_point
-
-    entry_point(config_name, job)
+        entry_point("prepare", "zoo.prepare.job:prepare")

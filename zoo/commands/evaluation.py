@@ -24,7 +24,6 @@ from zoo.evaluation.plan import (
     run_facts,
     speech_models,
     streaming,
-    talks_before_systems,
     trainer_options,
     wants_smoke_test,
 )
@@ -55,7 +54,6 @@ def evaluate(cfg: Config) -> float | None:
     entries, notes = system_configurations(cfg), left_out(cfg).notes
     settings: Settings = build(cfg.evaluation)
     logger, corpus = build(cfg.logger), build(cfg.data)
-    read = None if wants_smoke_test(cfg) else talks_before_systems(corpus, settings)
     choices: Choices = {build(choice.system): choice for choice in entries}
     if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test
@@ -69,7 +67,7 @@ def evaluate(cfg: Config) -> float | None:
     resume = resumed_run(cfg)
     comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
     loaded = LoadedSystems(seed=cfg.seed)
-    sets = prepare(choices, corpus, read, settings, loaded, optimized_metric=cfg.optimized_metric)
+    sets = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
     check_texts(sets.all, comet)
     if models and is_main_process():
         models.load(device)

@@ -3,11 +3,13 @@
 Hydra creates the folder of a job before the job is checked.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from zoo.disk.files import remove_if_empty, remove_new, write_bytes
 
@@ -18,12 +20,14 @@ class NewFolders(Callback):
     """Notes what exists before Hydra creates folders; Hydra calls it (``conf/hydra``)."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        """Note the folders on the way to the run folder."""
-        _CREATED.note(Path(config.hydra.run.dir))
+        """Note the folders on the way to the run folder, unless its name is refused later."""
+        with suppress(OmegaConfBaseException):
+            _CREATED.note(Path(config.hydra.run.dir))
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Note the folders on the way to the folder of the multirun, and its content."""
-        _CREATED.note(Path(config.hydra.sweep.dir), sweep=True)
+        with suppress(OmegaConfBaseException):
+            _CREATED.note(Path(config.hydra.sweep.dir), sweep=True)
 
 
 class _Created:

@@ -61,14 +61,6 @@ class StoredCorpus(Corpus, Protocol):
         """
 
 
-@runtime_checkable
-class SynthesisedCorpus(Corpus, Protocol):
-    """Interface of a corpus whose first use is long work."""
-
-    def check(self, split: str) -> None:
-        """Raise ZooError for an unknown split, without the long work."""
-
-
 class MiniTalks:
     """The built-in corpus, synthesised on first use into the cache folder (``SIMULZOO_CACHE``)."""
 
@@ -79,12 +71,6 @@ class MiniTalks:
         from zoo.data.minitalks import corpus as minitalks
 
         return minitalks.build(split, talks=limit)
-
-    def check(self, split: str) -> None:
-        """Raise ZooError for an unknown split; see ``SynthesisedCorpus``."""
-        from zoo.data.minitalks.recording import SPLITS
-
-        check_choice("split", split, SPLITS)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -140,10 +140,11 @@ def check_name_is_text(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
-        raise ZooError(
-            f"The path {str(path).encode(errors='backslashreplace')!r} is not in UTF-8; rename the "
-            "file or folder."
-        ) from error
+        try:
+            shown = os.fsencode(path)
+        except UnicodeEncodeError:  # half of a character beyond U+FFFF, which no name has
+            shown = str(path).encode(errors="backslashreplace")
+        raise ZooError(f"The path {shown!r} is not in UTF-8; rename the file or folder.") from error
 
 
 def full_disk(error: BaseException | None, output_folder: Path) -> str:

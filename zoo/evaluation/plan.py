@@ -15,7 +15,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.data.corpora import Corpus, SynthesisedCorpus
+from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
@@ -44,20 +44,6 @@ AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
-
-
-def talks_before_systems(corpus: Corpus, settings: Settings) -> TalkSets | None:
-    """Return the talks of a corpus that is read, or None for one that is synthesised.
-
-    Systems import networks, for which a user with a mistyped folder or split need not wait.
-
-    Raises ZooError if there are none.
-    """
-    if isinstance(corpus, SynthesisedCorpus):
-        for split in filter(None, (settings.split, settings.development)):
-            corpus.check(split)
-        return None
-    return TalkSets.of(corpus, settings)
 
 
 def wants_smoke_test(cfg: Config) -> bool:
@@ -149,7 +135,6 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
 def prepare(
     choices: Choices,
     corpus: Corpus,
-    read: TalkSets | None,
     settings: Settings,
     loaded: LoadedSystems,
     *,
@@ -160,7 +145,6 @@ def prepare(
     Args:
         choices: configuration of each system and recorded log.
         corpus: source of the talks.
-        read: talks of the corpus that are read already, or None.
         settings: settings of the evaluation.
         loaded: loads one system after the other.
         optimized_metric: name of the score that a sweeper optimises, or None.
@@ -179,7 +163,7 @@ def prepare(
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
-    sets = checked_talks(choices, read or TalkSets.of(corpus, settings), settings)
+    sets = checked_talks(choices, TalkSets.of(corpus, settings), settings)
     talks = sets.test
     streamed_talks = talks_to_stream(talks, settings.view)
     left_out = settings.view == "segments" and any(map(has_empty_translation, talks))

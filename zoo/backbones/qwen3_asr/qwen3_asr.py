@@ -6,6 +6,7 @@ in the released code.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import ClassVar
 
 import torch
@@ -48,6 +49,7 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
     noun = KIND.noun
     chat = CHATML
     kind = KIND
+    network_functions: ClassVar[ModuleType] = encoder
 
     def __init__(
         self,
@@ -109,18 +111,6 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
                 "installed version."
             )
         super().build()
-
-    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Encode features of several streams independently of each other.
-
-        Args:
-            features: Encoder input (n, bins) of each stream.
-
-        Returns:
-            Hidden states (T, encoder width) of the last layer and of a middle layer, each as a list
-            with one tensor per stream.
-        """
-        return encoder.encode(self.tower, features)
 
     def project(self, hidden: Tensor) -> Tensor:
         """Project hidden states (..., encoder width) of the last layer to (..., LLM width)."""

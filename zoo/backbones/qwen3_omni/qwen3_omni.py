@@ -5,9 +5,14 @@ neither images nor videos, its three-dimensional rotary positions equal plain po
 is added to the hidden states of its first layers.
 """
 
+from types import ModuleType
+from typing import ClassVar
+
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
-from zoo.backbones.qwen3_omni.thinker import Qwen3OmniThinker
+from zoo.backbones.common.thinker.chunked import ChunkedThinker
+from zoo.backbones.qwen3_omni import encoder
+from zoo.backbones.qwen3_omni.network import KIND
 
 CHATML = Template(  # a user's turn of the published chat template, which has no system prompt
     user="<|im_start|>user\n<|audio_start|>",
@@ -19,7 +24,7 @@ CHATML = Template(  # a user's turn of the published chat template, which has no
 )
 
 
-class Qwen3Omni(Qwen3OmniThinker, ChainOfThought):
+class Qwen3Omni(ChunkedThinker, ChainOfThought):
     """The thinker of Qwen3-Omni as a backbone that translates, or transcribes and translates.
 
     The audio encoder computes 13 speech embeddings per second, in blocks that do not attend to each
@@ -29,4 +34,8 @@ class Qwen3Omni(Qwen3OmniThinker, ChainOfThought):
         config: Fields of ``Qwen3OmniMoeThinkerConfig`` for a randomly initialised network.
     """
 
+    noun = KIND.noun
     chat = CHATML
+    kind = KIND
+    adapted = KIND.targets
+    network_functions: ClassVar[ModuleType] = encoder

@@ -1,6 +1,7 @@
 """Thinkers whose audio encoder has 13 speech embeddings per second, those of Qwen3."""
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import ClassVar
 
 from torch import Tensor
@@ -22,8 +23,13 @@ class ChunkedThinker(Thinker):
     """A thinker that encodes chunks of 1 s, in blocks that do not attend to each other.
 
     Source frames are 40 ms (``chunks``).
+
+    Attributes:
+        network_functions: Module of the family with the functions ``encode`` and ``project`` of its
+            audio encoder.
     """
 
+    network_functions: ClassVar[ModuleType]
     frame_samples: Samples = FRAME
     knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (4, 8, 16, 24)}
 
@@ -54,6 +60,25 @@ class ChunkedThinker(Thinker):
     def frame_embeddings(self, samples: Samples, embeddings: int) -> Tensor:
         """Speech embedding that covers each source frame of 40 ms, see ``chunks``."""
         return frame_embeddings(samples, embeddings)
+
+    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Encode features of several streams independently of each other.
+
+        Args:
+            features: Encoder input (n, bins) of each stream.
+
+        Returns:
+            Hidden states (T, encoder width) of the last layer and of a middle layer, each as a list
+            with one tensor per stream.
+        """
+        encoded: tuple[list[Tensor], list[Tensor]]
+        encoded = self.network_functions.encode(self.tower, features)
+        return encoded
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Project hidden states (..., encoder width) of the last layer to (..., LLM width)."""
+        projected: Tensor = self.network_functions.project(self.tower, hidden)
+        return projected
 
     @property
     def independent_frames(self) -> Frames:
