@@ -104,7 +104,7 @@ def test_another_kind_of_model_is_refused(make: Make, tmp_path: Path) -> None:
         ZooError, match=r"is a 'whisper' by its config\.json; as translator it must be a 'phi3' or"
     ):
         make(name=str(tmp_path))
-    with pytest.raises(ZooError, match=r"one of: phi3, llama, mistral, qwen2, qwen3; not gpt2"):
+    with pytest.raises(ZooError, match=r"one of: phi3, llama, mistral, .*; not gpt2"):
         make(config={"model_type": "gpt2"})
 
 

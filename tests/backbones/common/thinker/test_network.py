@@ -140,7 +140,7 @@ def broken(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) ->
             lambda folder: broken(
                 folder, lambda held: held.update({convolution(held): torch.ones(1)})
             ),
-            "cannot be loaded",
+            "has shape",
         ),
     ],
 )
