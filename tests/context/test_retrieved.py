@@ -1,4 +1,4 @@
-"""Terms that resemble what is said."""
+"""Terms that resemble the newest transcript."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Terms of a large glossary that resemble what is said (after RASST, arXiv:2601.22777)."""
+"""Terms of a large glossary that resemble the newest transcript (after RASST, arXiv:2601.22777)."""
 
 import re
 from collections.abc import Generator, Iterator, Sequence

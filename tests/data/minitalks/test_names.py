@@ -11,15 +11,6 @@ from zoo.data.minitalks.recording import SPLITS, plans
 SPLIT = "tst_names"
 
 
-def words(split: str, talks: int | None = None) -> set[str]:
-    return {
-        word.strip(".,?")
-        for plan in plans(split, talks=talks)
-        for sentence in plan.sentences
-        for word in sentence.words
-    }
-
-
 def test_names_are_new_words_and_differ() -> None:
     names = invented_names()
     assert len(set(map(str.lower, names))) == len(names) == 3000
@@ -36,13 +27,13 @@ def test_tested_names_are_in_one_talk_and_no_training() -> None:
     assert not trained & {*tested}
 
 
-def test_a_talk_says_only_its_own_names() -> None:
+def test_a_talk_speaks_only_its_own_names() -> None:
     for talk, plan in enumerate(plans(SPLIT)):
-        said = {word.strip(".,?") for one in plan.sentences for word in one.words}
+        spoken = {word.strip(".,?") for one in plan.sentences for word in one.words}
         own = {*names_of(SPLIT, talk)}
         assert plan.names == names_of(SPLIT, talk)
-        assert len(said & own) >= 5
-        assert not said & ({*invented_names()} - own)
+        assert len(spoken & own) >= 5
+        assert not spoken & ({*invented_names()} - own)
 
 
 def test_names_are_the_same_in_all_languages() -> None:
@@ -50,9 +41,9 @@ def test_names_are_the_same_in_all_languages() -> None:
     drawn = [named_sentence(random.Random(seed), names) for seed in range(60)]
     spoken = [{word.strip(".,?") for word in one.words} & {*names} for one in drawn]
     assert 30 < sum(map(bool, spoken)) < 60
-    for sentence, said in zip(drawn, spoken, strict=True):
+    for sentence, names_in_it in zip(drawn, spoken, strict=True):
         for target in sentence.targets.values():
-            assert all(name in target.text for name in said)
+            assert all(name in target.text for name in names_in_it)
 
 
 def test_the_glossaries_of_the_package_are_those_of_the_talks() -> None:
