@@ -11,19 +11,16 @@ changes the generated tokens.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
-from zoo.backbones.common import lora as adapters
+from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.audio.spectrogram import Spectrogram, encoder_inputs
 from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator
@@ -39,6 +36,7 @@ from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids
 from zoo.backbones.common.search import SearchConfig, search
+from zoo.backbones.common.speech_llm_files import SpeechLLMFiles
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -46,7 +44,6 @@ from zoo.backbones.common.teacher_forcing import (
     gradients_if_trained,
 )
 from zoo.backbones.common.text.spoken import Vocabularies
-from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.errors import ZooError, check_numbers
@@ -56,7 +53,7 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Tas
 GREEDY = SearchConfig()
 
 
-class ChainOfThought(HeadAlignment, Backbone):
+class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
     """A speech LLM that generates a transcript, a separator and a translation in one answer.
 
     The network is one Transformers model with an audio encoder, a projector and a causal LM. A
@@ -81,7 +78,6 @@ class ChainOfThought(HeadAlignment, Backbone):
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[Template] = Template()
-    adapted: ClassVar[str] = ""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -286,41 +282,6 @@ class ChainOfThought(HeadAlignment, Backbone):
         """Number of decoder layers, and of attention heads per layer."""
         config = self.decoder.model.config
         return config.num_hidden_layers, config.num_attention_heads
-
-    def arrange(self) -> None:
-        """Choose the memory layout of the weights for streaming; values stay the same."""
-        layers.arrange(self, self.decoder)
-
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model, adapter and tokenizer in the file layout of Transformers.
-
-        ``LoraConfig.save`` decides whether the adapter is merged or written to a separate folder.
-
-        Args:
-            folder: Destination folder.
-            dtype: Floating-point type of the written weights. None keeps the type of the network.
-        """
-        adapters.save(self.model, folder, dtype, self.lora, self.adapted)
-        self.tokenizer.save_pretrained(folder)
-
-    def text(self, token_ids: list[int]) -> str:
-        """Detokenise ``token_ids`` without special tokens."""
-        return self.prompt.text(token_ids)
-
-    @classmethod
-    def train_tokenizer(
-        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
-    ) -> None:
-        """Train a byte-level BPE tokenizer and write it to ``folder``.
-
-        Args:
-            corpus: Text of the source and target language.
-            folder: Destination folder.
-            arguments: Constructor arguments of the backbone. The special tokens of ``template`` are
-                added to the vocabulary.
-        """
-        template = arguments.get("template") or cls.chat
-        train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
     def collator(self) -> ThoughtCollator:
         """The function that builds training batches from pieces of talks."""

@@ -7,18 +7,15 @@ memory and positions (``DialogueBound``).
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
-from zoo.backbones.common import lora as adapters
+from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.audio.spectrogram import encoder_inputs
 from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.dialogue.controls import EmissionControls
@@ -28,6 +25,7 @@ from zoo.backbones.common.dialogue.state import DialogueState, Turn
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained.loading import end_ids
 from zoo.backbones.common.search import SearchConfig, search
+from zoo.backbones.common.speech_llm_files import SpeechLLMFiles
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -35,7 +33,6 @@ from zoo.backbones.common.teacher_forcing import (
     gradients_if_trained,
     token_losses,
 )
-from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import containing, vocabularies
 from zoo.backbones.common.thinker.thinker import Thinker
 from zoo.errors import ZooError
@@ -46,7 +43,7 @@ from zoo.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Request, Samples
 SHORTEST: Samples = SAMPLE_RATE // 10  # of a user turn; shorter audio is padded with silence
 
 
-class Dialogue(Thinker, Backbone):
+class Dialogue(Thinker, SpeechLLMFiles, Backbone):
     """A thinker that takes turns: ``<wait>`` or words after each chunk of speech.
 
     A user turn has the speech embeddings of its chunk alone, as if each chunk were a recording. The
@@ -62,7 +59,6 @@ class Dialogue(Thinker, Backbone):
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[DialogueTemplate] = DialogueTemplate()
-    adapted: ClassVar[str] = ""
 
     prompt: TurnPrompt
     never: list[int]
@@ -150,32 +146,6 @@ class Dialogue(Thinker, Backbone):
             self.prompt.wait,
             *containing(self.tokenizer, self.search.suppress),
         ]
-
-    def arrange(self) -> None:
-        """Choose the memory layout of the weights for streaming; values stay the same."""
-        layers.arrange(self, self.decoder)
-
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model, adapter and tokenizer in the file layout of Transformers.
-
-        Args:
-            folder: Destination folder.
-            dtype: Floating-point type of the written weights. None keeps the type of the network.
-        """
-        adapters.save(self.model, folder, dtype, self.lora, self.adapted)
-        self.tokenizer.save_pretrained(folder)
-
-    def text(self, token_ids: list[int]) -> str:
-        """Detokenise ``token_ids`` without special tokens."""
-        return self.prompt.text(token_ids)
-
-    @classmethod
-    def train_tokenizer(
-        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
-    ) -> None:
-        """Train a byte-level BPE tokenizer, with the special tokens of the template."""
-        template = arguments.get("template") or cls.chat
-        train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
     def collator(self) -> DialogueCollator:
         """The function that builds training batches from streams."""

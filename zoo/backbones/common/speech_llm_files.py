@@ -1,0 +1,70 @@
+"""What speech LLMs share, however they are prompted: text, files and memory layout."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from zoo.backbones.base import TokenizerCorpus
+from zoo.backbones.common import lora as adapters
+from zoo.backbones.common.causal import layers
+from zoo.backbones.common.lora import LoraConfig
+from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
+
+
+class SpeechLLMFiles:
+    """The part of a ``ChainOfThought`` or ``Dialogue`` that does not depend on its prompt.
+
+    Attributes:
+        chat: Default strings of the prompt, in the model's published chat format.
+        adapted: Regular expression of the layers that an adapter changes, see ``lora.inject``.
+        model: The Transformers model; it holds all weights.
+        tokenizer: The tokenizer of the causal LM.
+        lora: Trainable adapter of the decoder, or None.
+    """
+
+    chat: ClassVar[Any]
+    adapted: ClassVar[str] = ""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    lora: LoraConfig | None
+    prompt: Any
+
+    def arrange(self) -> None:
+        """Choose the memory layout of the weights for streaming; values stay the same."""
+        layers.arrange(self, self.decoder)  # type: ignore[arg-type, attr-defined]
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write model, adapter and tokenizer in the file layout of Transformers.
+
+        ``LoraConfig.save`` decides whether the adapter is merged or written to a separate folder.
+
+        Args:
+            folder: Destination folder.
+            dtype: Floating-point type of the written weights. None keeps the type of the network.
+        """
+        adapters.save(self.model, folder, dtype, self.lora, self.adapted)
+        self.tokenizer.save_pretrained(folder)
+
+    def text(self, token_ids: list[int]) -> str:
+        """Detokenise ``token_ids`` without special tokens."""
+        text: str = self.prompt.text(token_ids)
+        return text
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """Train a byte-level BPE tokenizer and write it to ``folder``.
+
+        Args:
+            corpus: Text of the source and target language.
+            folder: Destination folder.
+            arguments: Constructor arguments of the backbone. The special tokens of ``template`` are
+                added to the vocabulary.
+        """
+        template = arguments.get("template") or cls.chat
+        train_chat_tokenizer(corpus, template).save_pretrained(folder)
