@@ -12,6 +12,7 @@ from zoo.backbones.chat_server.prompt import ChatServerPrompt
 from zoo.backbones.chat_server.prompt import Template as ChatServerTemplate
 from zoo.backbones.common.chain_of_thought.prompt import Template as ThoughtTemplate
 from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
+from zoo.backbones.common.dialogue.prompt import DialogueTemplate, TurnPrompt
 from zoo.backbones.common.speech_llm.prompt import CHATML, LEAN, RELEASED, DialoguePrompt, Template
 from zoo.backbones.common.text.context import ContextStrings
 from zoo.errors import ZooError
@@ -72,6 +73,23 @@ def test_a_dialogue_without_it_is_as_before() -> None:
     options = {"source": EN, "target": DE, "multiplier": 1}
     assert prompt.instruction(**options) == prompt.instruction(**options, context=NO_CONTEXT)  # type: ignore[arg-type]
     assert len(prompt.instruction(**options, context=KNOWN)) > len(prompt.instruction(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("end", ["", "<|im_end|>"])
+def test_a_dialogue_with_wait_has_it_at_the_end_of_the_instruction(end: str) -> None:
+    tokens = tokenizer("learned_wait_minitalks_en-de")
+    template = DialogueTemplate(
+        instruction=f"Translate.{end}",
+        user="<|user|>",
+        audio_end="",
+        end="<|im_end|>",
+        assistant="<|assistant|>",
+    )
+    prompt = TurnPrompt(tokenizer=tokens, template=template)
+    plain = str(tokens.decode(prompt.instruction(EN, DE)))  # the tokenizer adds a space
+    assert plain.lstrip() == f"Translate.{end}"
+    known = str(tokens.decode(prompt.instruction(EN, DE, KNOWN)))
+    assert known.lstrip() == f"Translate.\n\nContext: On networks.\n\n{TERMS}{end}"
 
 
 @pytest.mark.parametrize("prefix_place", ["answer", "prompt"])

@@ -130,8 +130,7 @@ class Places:
             if f"<{name}>" in command.text:
                 prepares = command.kind == "zoo.prepare"
                 values[name] = str(self.runs / name if prepares else self._prepared(*pair))
-        if command.page == "context":
-            values |= self._context()
+        values |= self._context()
         if "<recordings>" in command.text:
             values["recordings"] = str(self._recordings())
         if trained := re.search("<(run|run folder)>/export", command.text):
@@ -215,6 +214,9 @@ class Places:
         if trained.exists():
             for code in ("de", "es"):
                 _link(outputs / "lst_paper" / f"lst_llama8b_en-{code}", trained)
+        trained = outputs / "learned_wait" / "qwen3_omni_en-zh" / "export"
+        if trained.exists():
+            _link(outputs / "learned_wait" / "qwen3_omni_en-de", trained, below="")
 
     def unlink_exports(self) -> None:
         """Remove the links, and the empty folders of the trainings for which they stand."""
@@ -287,10 +289,13 @@ class Places:
 
     def _export(self, command: Command) -> Path:
         """Return the newest export of a training of the command's backbone."""
-        is_large = given(command.words, "backbone") in ("infinisst", "phi4_multimodal") or (
+        named = given(command.words, "backbone") or ""
+        is_large = named in ("infinisst", "phi4_multimodal") or (
             given(command.words, "size") in ("published", "llama8b")
         )
-        if "infinisst" in command.text:
+        if named.startswith("learned_wait"):
+            backbone = named
+        elif "infinisst" in command.text:
             backbone = "infinisst_llama8b" if is_large else "infinisst_minitalks"
         else:
             backbone = "phi4_multimodal" if is_large else "phi4_minitalks"

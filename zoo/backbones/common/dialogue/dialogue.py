@@ -55,7 +55,7 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
         ends: Token ids that end a turn.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS, Capability.CONTEXT})
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[DialogueTemplate] = DialogueTemplate()
@@ -165,7 +165,9 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
 
     def open(self, session: Session) -> DialogueState:
         """Create the state of a stream, whose dialogue has an instruction and no turn."""
-        ids = self.prompt.instruction(session.source_language, session.target_language)
+        ids = self.prompt.instruction(
+            session.source_language, session.target_language, session.context
+        )
         return DialogueState(instruction=self._embed(ids), cache=empty_cache(self.decoder))
 
     @torch.inference_mode()

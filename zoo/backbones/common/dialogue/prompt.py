@@ -4,14 +4,18 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.common.text.context import ContextStrings
 from zoo.backbones.common.text.prompt import ADVICE, ChatPrompt, fill_fields, find_special_tokens
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.types import NO_CONTEXT, Context
 
 
 @dataclass(frozen=True, slots=True)
-class DialogueTemplate:
+class DialogueTemplate(ContextStrings):
     """Strings of the dialogue; the defaults are the chat format of Qwen2.5-Omni.
+
+    The context of a talk ends the instruction, before its ``end``.
 
     Attributes:
         instruction: First string of the dialogue, which is never dropped. It may contain {source}
@@ -38,6 +42,7 @@ class DialogueTemplate:
 
     def __post_init__(self) -> None:
         """Raises ZooError for unknown names in braces, and for a blank ``wait``."""
+        self.check_context()
         if fill_fields(self.instruction, source="", target="") is None:
             raise ZooError(
                 "The template's instruction may have {source} and {target} in it and no other "
@@ -92,9 +97,20 @@ class TurnPrompt(ChatPrompt):
             *self.ids(template.assistant),
         ]
 
-    def instruction(self, source: Language, target: Language) -> list[int]:
-        """Token ids of the instruction for a source and a target language."""
-        return self.ids(self.template.instruction.format(source=source.name, target=target.name))
+    def instruction(
+        self, source: Language, target: Language, context: Context = NO_CONTEXT
+    ) -> list[int]:
+        """Token ids of the instruction for a source and a target language.
+
+        Args:
+            source: Language of the speech.
+            target: Language of the translation.
+            context: What is known of the talk.
+        """
+        text = self.template.instruction.format(source=source.name, target=target.name)
+        body = text.removesuffix(self.template.end)
+        known = self.template.context(context, self.reserved)
+        return self.ids(f"{body}{known}{text.removeprefix(body)}")
 
     def user(self, embeddings: int) -> list[int]:
         """Token ids of a user turn with this number of speech embeddings, up to the answer."""
