@@ -101,7 +101,12 @@ GUARDS = (  # values that also hold for backbones whose own differ
     ),
 )
 # Experiments whose backbones have no key for a tokenizer: letters, and a published model.
-WITHOUT_TOKENIZER = ("aligner_minitalks", "recogniser_minitalks", "recordings")
+WITHOUT_TOKENIZER = (
+    "aligner_minitalks",
+    "recogniser_finetune",
+    "recogniser_minitalks",
+    "recordings",
+)
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
 FILTERS = ("default", "infinisst")  # tests/prepare/test_job.py builds them

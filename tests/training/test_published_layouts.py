@@ -53,6 +53,14 @@ DIALOGUES = [  # the recipe of learned <wait>, at another size
     f"{STAGES}.dialogues.step_seconds=12",
     f"{STAGES}.dialogues.chunks=[4,6]",
 ]
+RECOGNITION = [  # the recipe of a recogniser, at another size
+    "experiment=recogniser_finetune",
+    "strategy=auto",
+    f"{STAGES}.recognition.steps=2",
+    f"{STAGES}.recognition.passes=null",
+    f"{STAGES}.recognition.learning_rate=0.01",
+    f"{STAGES}.recognition.step_seconds=4",
+]
 TALKATIVE = "backbone.emission.wait_bias=-100"  # random weights would wait or end
 STREAMUNI = ["system=streamuni", "evaluation.knob_values=[3]"]
 
@@ -134,6 +142,14 @@ LAYOUTS = {
             ("learned_wait_qwen3_omni", "qwen3_omni"),
         )
     },
+    "qwen3_asr": Layout(
+        "qwen3_asr",
+        "qwen3_asr",
+        training=float32(*RECOGNITION, "policy.frames=2"),
+        trained="self_attn.q_proj",
+        frozen="embed_tokens.weight",
+        evaluation=float32("system=streamatt", "target_language=en", "evaluation.knob_values=[2]"),
+    ),
     "seamless_m4t": Layout(
         "seamless_m4t_speech",
         "seamless_m4t_speech",
@@ -165,18 +181,20 @@ LAYOUTS = {
         "canary", "canary", evaluation=["system=alignatt", "evaluation.knob_values=[2]"]
     ),
 }
+# Classes that older versions of Transformers lack, by tiny checkpoint.
+NEWER = {"canary": "CanaryConfig", "qwen3_asr": "Qwen3ASRConfig"}
 CASES = [
     pytest.param(
         layout,
         id=name,
         marks=pytest.mark.skipif(
-            layout.kind == "canary" and not hasattr(transformers, "CanaryConfig"),
-            reason="this version of Transformers has no Canary",
+            layout.kind in NEWER and not hasattr(transformers, NEWER[layout.kind]),
+            reason="this version of Transformers has no such model",
         ),
     )
     for name, layout in LAYOUTS.items()
 ]
-TRAINED = [pytest.param(layout, id=name) for name, layout in LAYOUTS.items() if layout.training]
+TRAINED = [case for case in CASES if case.values[0].training]
 
 
 def tensors(folder: Path) -> dict[str, Tensor]:

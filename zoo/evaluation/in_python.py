@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from zoo.data.corpora import Corpus
 from zoo.data.readers.folder import Folder
+from zoo.data.transcripts import with_transcripts
 from zoo.data.views import talks_to_stream
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
@@ -74,7 +75,11 @@ def evaluate(
         )
     except TypeError as error:
         raise ZooError(f"zoo.evaluate: {error}.") from error
-    sets = TalkSets.of(corpus, configured)
+    read = TalkSets.of(corpus, configured)
+    targets = [system.target_language.code]
+    sets = TalkSets(
+        with_transcripts(read.test, targets), with_transcripts(read.development, targets)
+    )
     for found in sets.sets:
         _check(system, found, configured)
     place = _new_folder(folder)

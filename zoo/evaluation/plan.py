@@ -17,6 +17,7 @@ from zoo.config import (
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
+from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, unknown_choice
@@ -211,7 +212,13 @@ def checked_talks(choices: Choices, read: TalkSets, settings: Settings) -> TalkS
         (system.source_language, system.target_language, system in systems) for system in choices
     ]
     directions = [(source, target) for source, target, _ in combinations]
-    sets = TalkSets(*(of_directions(talks, directions) for talks in (read.test, read.development)))
+    targets = {target.code for _, target in directions}
+    sets = TalkSets(
+        *(
+            with_transcripts(of_directions(talks, directions), targets)
+            for talks in (read.test, read.development)
+        )
+    )
     for source, target, streamed in dict.fromkeys(combinations):
         for talks in sets.sets:
             check_talks(talks, source=source, target=target, streamed=streamed)

@@ -6,6 +6,7 @@ import torch
 
 from zoo.config import plain
 from zoo.data.corpora import Corpus
+from zoo.data.transcripts import with_transcripts
 from zoo.errors import ZooError
 from zoo.evaluation import smoke
 from zoo.evaluation.loaded import Choices
@@ -51,7 +52,10 @@ def smoke_test(
         value = knob_values(system, settings)[0]
         if value is not None:
             system.turn_knob(value)
-    talks = smoke.pick_sentences(corpus, settings.split)
+    talks = with_transcripts(
+        smoke.pick_sentences(corpus, settings.split),
+        {system.target_language.code for system in systems},
+    )
     for source, target in dict.fromkeys(
         (system.source_language, system.target_language) for system in systems
     ):

@@ -27,6 +27,7 @@ from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
+from zoo.data.transcripts import with_transcripts
 from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
@@ -45,6 +46,7 @@ from zoo.training.export import DTYPES, Selected, export
 from zoo.training.page import training_page
 from zoo.training.recipe import build_training
 from zoo.training.run import fit, last_checkpoint
+from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
@@ -86,8 +88,7 @@ def train(cfg: Config) -> float | None:
         settings.check_ranked()
     corpus: Corpus = build(cfg.data)
     direction = language(cfg.source_language), language(cfg.target_language)
-    talks = training_talks(corpus, settings.train_split, limit=settings.train_talks)
-    dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
+    talks, dev = _read(corpus, settings, cfg.target_language)
     _check(talks, dev, direction)
     if cfg.estimate:
         print_estimate(cfg, talks, settings, optimizer)
@@ -163,6 +164,21 @@ def configured_callbacks(cfg: Config) -> list[Callback]:
                 f"not {callback!r}."
             )
     return list(callbacks.values())
+
+
+def _read(
+    corpus: Corpus, settings: TrainingSettings, target: str
+) -> tuple[Sequence[Talk], Sequence[Talk]]:
+    """Return the training and the development talks.
+
+    Args:
+        corpus: Corpus of the training.
+        settings: Settings of the training.
+        target: Code of the target language; transcripts are references in that of the speech.
+    """
+    talks = training_talks(corpus, settings.train_split, limit=settings.train_talks)
+    dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
+    return with_transcripts(talks, [target]), with_transcripts(dev, [target])
 
 
 def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> None:

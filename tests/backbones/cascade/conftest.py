@@ -1,9 +1,9 @@
 """A transcriber of loudness, and tiny randomly initialised text LLMs in double precision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -31,6 +31,23 @@ TEXTS = (
 )
 WORDS = ("Julia", "spent", "the", "money", "we", "go", "there", "by", "train")
 SHAPE = text_shape(layers=3, tie_word_embeddings=False)
+HEADS = {"head_dim": 8, "num_attention_heads": 4, "num_key_value_heads": 2}
+WINDOW = 7  # positions; prompts are longer
+GEMMA = HEADS | {
+    "sliding_window": WINDOW,
+    "query_pre_attn_scalar": 8,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    "tie_word_embeddings": True,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+MIXTURE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12}
+TRANSLATORS: Mapping[str, Mapping[str, Any]] = {
+    "qwen3": HEADS,
+    "qwen3_moe": HEADS | MIXTURE,
+    "gemma3_text": GEMMA,
+}
 
 
 class LoudnessTranscriber(Backbone):

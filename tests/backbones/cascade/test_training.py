@@ -9,10 +9,11 @@ import pytest
 import torch
 import yaml
 
-from tests.backbones.cascade.conftest import Make
+from tests.backbones.cascade.conftest import SHAPE, TRANSLATORS, Make
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import CascadeCollator
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.languages import language
@@ -133,6 +134,33 @@ def test_the_loss_falls_along_its_gradient(make: Make) -> None:
     parameters = trainable(backbone.translator)
     moved = assert_descends(lambda: objective.losses(backbone, batch), "loss", parameters)
     assert moved == set(parameters)
+
+
+@pytest.mark.parametrize("kind", ["phi3", "gemma3_text", "qwen3_moe"])
+def test_an_adapter_is_trained_alone_and_merged_or_written(
+    kind: str, make: Make, tmp_path: Path
+) -> None:
+    config = {"model_type": kind, **SHAPE, **TRANSLATORS.get(kind, {})}
+    plain = make(config=config, end_scale=1.0)
+    backbone = make(config=config, end_scale=1.0, lora=LoraConfig(rank=2, alpha=4, dropout=0.0))
+    batch = backbone.collator()(excerpts(5))
+    before = backbone(batch)["loss"].item()
+    assert before == pytest.approx(plain(batch)["loss"].item(), abs=1e-9)  # the update begins as 0
+
+    backbone.trainable(["lora"])
+    parameters = trainable(backbone.translator)
+    assert parameters
+    assert all(".lora_" in name for name in parameters)
+    with torch.no_grad():
+        for parameter in parameters.values():
+            parameter += 0.1
+    after = backbone(batch)["loss"].item()
+    assert after != pytest.approx(before, abs=1e-6)
+    for save in ("merged", "adapter"):
+        backbone.lora = LoraConfig(rank=2, alpha=4, dropout=0.0, save=save)
+        backbone.save(tmp_path / save)
+        again = make(name=str(tmp_path / save), tokenizer=None)
+        assert again(batch)["loss"].item() == pytest.approx(after, abs=1e-9)
 
 
 def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Text LLMs of several architectures translate as Transformers' own classes do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from tests.backbones.cascade.conftest import SHAPE, Make, TimingTranscriber
+from tests.backbones.cascade.conftest import SHAPE, TRANSLATORS, WINDOW, Make, TimingTranscriber
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import TextBatch
 from zoo.backbones.common.alignment import EveryHead
@@ -26,23 +26,6 @@ from zoo.types import Capability, Request
 Live = Callable[..., Session]
 ALIGNED = frozenset({Capability.ALIGNMENT})
 LEVELS = [1, 2, 3, 4, 5, 6]  # one word per frame
-HEADS = {"head_dim": 8, "num_attention_heads": 4, "num_key_value_heads": 2}
-WINDOW = 7  # positions; prompts are longer
-GEMMA = HEADS | {
-    "sliding_window": WINDOW,
-    "query_pre_attn_scalar": 8,
-    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-    "tie_word_embeddings": True,
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
-MIXTURE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12}
-TRANSLATORS: Mapping[str, Mapping[str, Any]] = {
-    "qwen3": HEADS,
-    "qwen3_moe": HEADS | MIXTURE,
-    "gemma3_text": GEMMA,
-}
 
 
 def translating(make: Make, kind: str, **options: object) -> Cascade:

@@ -1,12 +1,12 @@
 """A cascade: one network transcribes, and a text LLM translates (StreamUni, section 4.2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
@@ -23,6 +23,7 @@ from zoo.backbones.cascade.transcriber import (
     transcriber_session,
     why_unaligned,
 )
+from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal import layers
@@ -31,11 +32,15 @@ from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import PROMPTED
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
-from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
+from zoo.backbones.common.teacher_forcing import (
+    causal_logits,
+    enable_checkpointing,
+    token_losses,
+)
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import containing, detokenise
@@ -96,6 +101,7 @@ class Cascade(HeadAlignment, Backbone):
     trains_on = ExcerptConfig
     exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
     hub_task = "translation"  # an export has the translator
+    training_arguments = frozenset({"lora", "gradient_checkpointing", "plain"})
 
     transcriber: Backbone
     translator: PreTrainedModel
@@ -121,6 +127,8 @@ class Cascade(HeadAlignment, Backbone):
         max_tokens: int = 200,
         dtype: str = "float32",
         plain: float = 0.0,
+        lora: LoraConfig | None = None,
+        gradient_checkpointing: bool = False,
     ) -> None:
         """Configure both networks; ``load`` reads weights.
 
@@ -148,6 +156,9 @@ class Cascade(HeadAlignment, Backbone):
             max_tokens: Maximum number of generated tokens per translation, including the end token.
             dtype: Name of the floating-point type of the translator's weights and activations.
             plain: Share, from 0 to 1, of training transcripts without case and punctuation.
+            lora: Trainable adapter of the translator. An adapter in ``name`` is loaded; otherwise a
+                new adapter is added. None merges an adapter in ``name`` into the weights.
+            gradient_checkpointing: Whether training recomputes activations instead of keeping them.
 
         Raises:
             ZooError: If ``transcriber`` lacks a needed capability, if ``prefix_place``,
@@ -178,6 +189,8 @@ class Cascade(HeadAlignment, Backbone):
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
         self.plain = plain
+        self.lora = lora
+        self.gradient_checkpointing = gradient_checkpointing
         if reason := why_unaligned(transcriber, prefix_place):
             self.exposes = type(self).exposes - {Capability.ALIGNMENT}  # type: ignore[misc]
             self.unexposed = {Capability.ALIGNMENT: reason}
@@ -223,22 +236,34 @@ class Cascade(HeadAlignment, Backbone):
         self.vocabularies = Vocabularies(self.tokenizer, "jieba")
         self.transcriber.load()
         self.translator = translator.build(
-            self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype
+            self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype, lora=self.lora
         )
+        if self.gradient_checkpointing:
+            enable_checkpointing(self.translator)
         self.ends = end_ids(self.translator, self.prompt.end)
         special_ids = set(self.tokenizer.added_tokens_decoder) - set(self.ends)
         self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
         self.align_with(self.alignment)
         self.eval()
 
+    def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        """Parameters of ``transcriber`` and ``translator``, and of ``lora`` if it is set."""
+        parts = dict(super().parts())
+        if self.lora is not None:
+            parts["translator"] = adapters.others(self.translator)
+            parts["lora"] = adapters.parameters(self.translator)
+        return parts
+
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write the translator and its tokenizer in the file layout of Transformers.
+        """Write translator, adapter and tokenizer in the file layout of Transformers.
+
+        ``LoraConfig.save`` decides whether the adapter is merged or written to a separate folder.
 
         Args:
             folder: Destination folder.
             dtype: Floating-point type of the written weights. None keeps the type of the network.
         """
-        save_pretrained(self.translator, folder, dtype)
+        adapters.save(self.translator, folder, dtype, self.lora, translator.ADAPTED)
         self.tokenizer.save_pretrained(folder)
 
     @classmethod

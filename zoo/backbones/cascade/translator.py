@@ -1,6 +1,7 @@
 """The text LLM of a cascade: checks, loading and the first pass over a batch of prompts."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from transformers import (
 
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
+from zoo.backbones.common.lora import LoraConfig, install, read_adapter
 from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
     from_config,
@@ -28,6 +30,8 @@ from zoo.errors import ZooError
 # to all earlier positions.
 KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma3_text")
 VISION = "gemma3"  # a Gemma 3 with a vision encoder, of which the text part translates
+# Layers that an adapter changes: attention, and the feed-forward layers unless they are experts.
+ADAPTED = r"model\.layers\.\d+\.(self_attn|mlp)\.\w+_proj"
 TEXT_NAMES = {r"^(model\.)?language_model\.(model\.)?": "model."}  # names of its weights there
 
 
@@ -57,6 +61,7 @@ def build(
     *,
     tokenizer: PreTrainedTokenizerBase,
     dtype: torch.dtype,
+    lora: LoraConfig | None = None,
 ) -> PreTrainedModel:
     """Load a pretrained causal LM, or initialise a causal LM randomly.
 
@@ -66,10 +71,13 @@ def build(
         tokenizer: Tokenizer of the LM; its largest id determines the vocabulary size of a randomly
             initialised LM.
         dtype: Floating-point type of the weights.
+        lora: Trainable adapter. An adapter in the folder is loaded; otherwise a new adapter is
+            added. None merges an adapter in the folder into the weights.
 
     Raises:
-        ZooError: If weights cannot be loaded, if ``config`` has an unknown or invalid field, or if
-            the tokenizer has ids beyond the vocabulary of the LM.
+        ZooError: If weights cannot be loaded, if ``config`` has an unknown or invalid field, if the
+            tokenizer has ids beyond the vocabulary of the LM, or if the adapter in the folder does
+            not match ``lora``.
     """
     if name is None:
         # The template defines the end token, so the configuration needs no special ids.
@@ -91,6 +99,7 @@ def build(
     check_tokenizer(
         tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={}
     )
+    install(model, read_adapter(Path(name)) if name else None, lora, ADAPTED)
     return model
 
 

@@ -17,11 +17,15 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
 from zoo.backbones.common.encoder_memory import OFFLINE
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.thinker.chunked import ChunkedThinker
 from zoo.backbones.qwen3_asr import encoder
+from zoo.backbones.qwen3_asr.data import TranscriptCollator
 from zoo.backbones.qwen3_asr.network import KIND
+from zoo.data.sampling import Sampling
+from zoo.data.spoken_segments import SpokenSegmentConfig
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, empty_token_ids
@@ -40,21 +44,24 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
     """Qwen3-ASR as a backbone that transcribes: its target language is its source language.
 
     Requests for transcripts and for translations have the same answers, but translations continue
-    the written prefix.
+    the written prefix. A training learns transcripts of segments.
     """
 
+    trains_on: ClassVar[type[Sampling]] = SpokenSegmentConfig
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
-    training_arguments: ClassVar[frozenset[str]] = frozenset()
     hub_tags = ("speech-recognition",)
     noun = KIND.noun
     chat = CHATML
     kind = KIND
+    adapted = KIND.targets
     network_functions: ClassVar[ModuleType] = encoder
 
     def __init__(
         self,
         *,
         name: str,
+        lora: LoraConfig | None = None,
+        gradient_checkpointing: bool = False,
         template: Template | None = None,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(layer="all"),  # noqa: B008 (frozen)
@@ -66,6 +73,9 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
 
         Args:
             name: Hub id or folder of the weights, in the layout of Transformers.
+            lora: Trainable adapter of the decoder. An adapter in ``name`` is loaded; otherwise a
+                new adapter is added. None merges an adapter in ``name`` into the weights.
+            gradient_checkpointing: Whether training recomputes activations instead of keeping them.
             template: Strings of the prompt, of which ``direct`` is the instruction; {target} is the
                 language of the speech. None uses the published chat format.
             search: Search settings.
@@ -80,6 +90,8 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
         """
         super().__init__(
             name=name,
+            lora=lora,
+            gradient_checkpointing=gradient_checkpointing,
             template=template,
             direct=True,
             search=search,
@@ -111,6 +123,10 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
                 "installed version."
             )
         super().build()
+
+    def collator(self) -> TranscriptCollator:  # type: ignore[override]  # of other examples
+        """The function that builds training batches from spoken segments."""
+        return TranscriptCollator(super().collator())
 
     def project(self, hidden: Tensor) -> Tensor:
         """Project hidden states (..., encoder width) of the last layer to (..., LLM width)."""

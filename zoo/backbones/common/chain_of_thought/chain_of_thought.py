@@ -46,6 +46,7 @@ from zoo.backbones.common.teacher_forcing import (
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
+from zoo.data.sampling import Sampling
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Task
@@ -74,7 +75,7 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
-    trains_on = SpeechChainOfThoughtConfig
+    trains_on: ClassVar[type[Sampling]] = SpeechChainOfThoughtConfig
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[Template] = Template()

@@ -2,13 +2,38 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram, encoder_inputs
 from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.data.chain_of_thought import SpeechChainOfThought
+from zoo.languages import Language
+from zoo.types import Context
+
+
+class Piece(Protocol):
+    """A piece of speech with its answer, such as a ``SpeechChainOfThought``."""
+
+    @property
+    def language(self) -> Language:
+        """Target language."""
+
+    @property
+    def transcript(self) -> str:
+        """Source text."""
+
+    @property
+    def translation(self) -> str:
+        """Target text."""
+
+    @property
+    def context(self) -> Context:
+        """Terms in the prompt."""
+
+    def samples(self) -> Tensor:
+        """Audio (n,)."""
 
 
 @dataclass(slots=True)
@@ -47,7 +72,7 @@ class ThoughtCollator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[SpeechChainOfThought]) -> ThoughtBatch:
+    def __call__(self, pieces: Sequence[Piece]) -> ThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token."""
         features = encoder_inputs(
             self.spectrogram, self.prepared, [piece.samples() for piece in pieces]
