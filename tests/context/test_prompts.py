@@ -1,12 +1,13 @@
 """Where prompts have the context of a talk, family by family."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace
+from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields
 from zoo.backbones.cascade.prompt import Template as CascadeTemplate
 from zoo.backbones.chat_server.prompt import ChatServerPrompt
 from zoo.backbones.chat_server.prompt import Template as ChatServerTemplate
@@ -43,17 +44,17 @@ def test_a_chain_of_thought_has_it_after_the_instruction(*, direct: bool) -> Non
 def test_a_cascade_has_it_before_the_instruction(prefix_place: PrefixPlace) -> None:
     tokens = tokenizer("phi4_minitalks_en-de")
     prompt = CascadePrompt(tokenizer=tokens, template=CascadeTemplate(), prefix_place=prefix_place)
-    fields = {"source": EN, "target": DE, "transcript": "The load", "translation": "Die Last"}
-    plain = str(tokens.decode(prompt.opening(**fields)))  # type: ignore[arg-type]
-    fields["context"] = KNOWN
-    ids, quoted = prompt.quoted(**fields)  # type: ignore[arg-type]
+    fields = PromptFields(source=EN, target=DE, transcript="The load", translation="Die Last")
+    plain = str(tokens.decode(prompt.opening(fields)))
+    fields = replace(fields, context=KNOWN)
+    ids, quoted = prompt.quoted(fields)
     known = f"Context: On networks.\n\n{TERMS}\n\n"
     decoded = str(tokens.decode(ids))  # the tokenizer adds a space
     assert decoded.split() == plain.replace("<|user|>", f"<|user|> {known} ").split()
     marked = [token for token, is_quoted in zip(ids, quoted, strict=True) if is_quoted]
     expected = "" if prefix_place == "answer" else "Die Last"
     assert str(tokens.decode(marked)).strip() == expected
-    characters = prompt.transcript_characters(**fields)  # type: ignore[arg-type]
+    characters = prompt.transcript_characters(fields)
     said = [token for token, at in zip(ids, characters, strict=True) if at is not None]
     assert str(tokens.decode(said)).strip() == "The load"
 

@@ -9,7 +9,7 @@ from transformers import GenerationConfig
 
 from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
 from zoo.backbones.cascade.cascade import Cascade
-from zoo.backbones.cascade.prompt import Template
+from zoo.backbones.cascade.prompt import PromptFields, Template
 from zoo.streaming.session import Session, empty_token_ids
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
@@ -69,10 +69,12 @@ def test_greedy_words_are_those_of_transformers(
         [hypothesis] = translated(backbone, [session])
         source = backbone.transcriber.text(levels)
         prompt = backbone.prompt.opening(
-            source=session.source_language,
-            target=session.target_language,
-            transcript=source,
-            translation=prefix,
+            PromptFields(
+                source=session.source_language,
+                target=session.target_language,
+                transcript=source,
+                translation=prefix,
+            )
         )
         assert hypothesis.token_ids.tolist() == theirs(
             backbone, prompt + session.prefix_ids.tolist(), backbone.max_tokens

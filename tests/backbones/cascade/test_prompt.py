@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, Template
+from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
 from zoo.errors import ZooError
 from zoo.languages import language
 
@@ -24,7 +24,7 @@ def asked(
         tokenizer=tokenizer, template=template or Template(), prefix_place=prefix_place
     )
     ids = prompt.opening(
-        source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat "
+        PromptFields(source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat ")
     )
     return str(tokenizer.decode(ids))
 
@@ -48,10 +48,10 @@ def test_tokens_of_the_transcript_are_located(
     prefix_place: PrefixPlace, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place=prefix_place)
-    given = {"source": EN, "target": DE, "transcript": " Julia spent the ", "translation": "Die "}
-    characters = prompt.transcript_characters(**given)  # type: ignore[arg-type]
-    ids, _ = prompt.quoted(**given)  # type: ignore[arg-type]
-    assert ids == prompt.opening(**given)  # type: ignore[arg-type]
+    given = PromptFields(source=EN, target=DE, transcript=" Julia spent the ", translation="Die ")
+    characters = prompt.transcript_characters(given)
+    ids, _ = prompt.quoted(given)
+    assert ids == prompt.opening(given)
     assert len(characters) == len(ids)
     inside = [character for character in characters if character is not None]
     first = characters.index(inside[0])
@@ -62,7 +62,7 @@ def test_tokens_of_the_transcript_are_located(
 
 def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
     prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
-    ids = prompt.opening(source=DE, target=ES, transcript="Ja", translation="")
+    ids = prompt.opening(PromptFields(source=DE, target=ES, transcript="Ja", translation=""))
     assert "Translate the German text to Spanish based on the given Spanish" in str(
         tokenizer.decode(ids)
     )
@@ -70,7 +70,7 @@ def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
 
 def test_the_chat_format_is_tokens_not_text(tokenizer: PreTrainedTokenizerBase) -> None:
     prompt = CascadePrompt(tokenizer=tokenizer, template=Template(), prefix_place="prompt")
-    ids = prompt.opening(source=EN, target=DE, transcript="Ja", translation="")
+    ids = prompt.opening(PromptFields(source=EN, target=DE, transcript="Ja", translation=""))
     user, end, assistant = tokenizer.convert_tokens_to_ids(["<|user|>", "<|end|>", "<|assistant|>"])
     assert (ids[0], ids[-2:], prompt.end) == (user, [end, assistant], end)
 

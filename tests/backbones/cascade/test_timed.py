@@ -79,14 +79,14 @@ def attention(backbone: Cascade, session: Session, answer: Hypothesis) -> Tensor
     """(positions, heads, words) self-attention of layer 1 to the words, by Transformers."""
     words = backbone.transcriber.text([level for level in LEVELS if level])
     text = backbone.text(session.prefix_ids.tolist())
-    fields: PromptFields = {
-        "source": session.source_language,
-        "target": session.target_language,
-        "transcript": words,
-        "translation": text,
-    }
-    opening = backbone.prompt.opening(**fields)
-    characters = backbone.prompt.transcript_characters(**fields)
+    fields = PromptFields(
+        source=session.source_language,
+        target=session.target_language,
+        transcript=words,
+        translation=text,
+    )
+    opening = backbone.prompt.opening(fields)
+    characters = backbone.prompt.transcript_characters(fields)
     ids = torch.tensor([[*opening, *session.prefix_ids.tolist(), *answer.token_ids.tolist()]])
     backbone.translator.set_attn_implementation("eager")
     try:

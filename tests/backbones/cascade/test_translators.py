@@ -16,6 +16,7 @@ from transformers import (
 from tests.backbones.cascade.conftest import SHAPE, TRANSLATORS, WINDOW, Make, TimingTranscriber
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import TextBatch
+from zoo.backbones.cascade.prompt import PromptFields
 from zoo.backbones.common.alignment import EveryHead
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -52,10 +53,12 @@ def published(backbone: Cascade, folder: Path) -> PreTrainedModel:
 def prompt_ids(backbone: Cascade, session: Session) -> list[int]:
     text = backbone.transcriber.text(LEVELS)
     opening = backbone.prompt.opening(
-        source=session.source_language,
-        target=session.target_language,
-        transcript=text,
-        translation=backbone.text(session.prefix_ids.tolist()),
+        PromptFields(
+            source=session.source_language,
+            target=session.target_language,
+            transcript=text,
+            translation=backbone.text(session.prefix_ids.tolist()),
+        )
     )
     return [*opening, *session.prefix_ids.tolist()]
 
@@ -88,13 +91,13 @@ def test_words_and_alignments_are_those_of_transformers(
 
     text = torch.tensor([[*prompt, *ended]])
     attentions = model(text, output_attentions=True).attentions
-    fields = {
-        "source": session.source_language,
-        "target": session.target_language,
-        "transcript": backbone.transcriber.text(LEVELS),
-        "translation": "",
-    }
-    characters = backbone.prompt.transcript_characters(**fields)  # type: ignore[arg-type]
+    fields = PromptFields(
+        source=session.source_language,
+        target=session.target_language,
+        transcript=backbone.transcriber.text(LEVELS),
+        translation="",
+    )
+    characters = backbone.prompt.transcript_characters(fields)
     source = backbone._source_tokens(session, backbone_transcript(session))
     places = [place for place, last in enumerate(characters) if last is not None]
     begin = len(prompt) - answer.prefix_length - 1

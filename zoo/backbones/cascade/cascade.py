@@ -509,7 +509,7 @@ class Cascade(HeadAlignment, Backbone):
     def _partial_text(self, session: Session, transcript: TimedTranscript) -> PartialText:
         """The prompt and the written prefix of a stream with a transcript."""
         return PartialText(
-            opening=self.prompt.opening(**self._fields(session, transcript)),
+            opening=self.prompt.opening(self._fields(session, transcript)),
             prefix=session.prefix_ids.tolist(),
             vocabulary=self.vocabularies.of(session.target_language),
             frames=transcript.num_frames,
@@ -517,18 +517,18 @@ class Cascade(HeadAlignment, Backbone):
 
     def _fields(self, session: Session, transcript: TimedTranscript) -> PromptFields:
         """What the prompt of a stream contains."""
-        return {
-            "source": session.source_language,
-            "target": session.target_language,
-            "transcript": transcript.text,
-            "translation": self.text(session.prefix_ids.tolist()),
-            "context": session.context,
-        }
+        return PromptFields(
+            source=session.source_language,
+            target=session.target_language,
+            transcript=transcript.text,
+            translation=self.text(session.prefix_ids.tolist()),
+            context=session.context,
+        )
 
     def _source_tokens(self, session: Session, transcript: TimedTranscript) -> SourceTokens:
         """The tokens of a transcript in the prompt of a stream, with their frames."""
         fields = self._fields(session, transcript)
-        return transcript.tokens(self.prompt.transcript_characters(**fields))
+        return transcript.tokens(self.prompt.transcript_characters(fields))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the transcripts of forgotten audio."""

@@ -9,7 +9,7 @@ from random import Random
 
 from torch import Tensor
 
-from zoo.backbones.cascade.prompt import CascadePrompt
+from zoo.backbones.cascade.prompt import CascadePrompt, PromptFields
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.excerpts import Excerpt
 from zoo.data.spelling import spelling
@@ -79,10 +79,12 @@ class CascadeCollator:
             source_words = [spelling(word) for word in source_words]
         written_text = excerpt.language.join(excerpt.target[:written_words])
         opening, loss_mask = self.prompt.quoted(
-            source=source_language,
-            target=excerpt.language,
-            transcript=source_language.join(word for word in source_words if word),
-            translation=written_text,
+            PromptFields(
+                source=source_language,
+                target=excerpt.language,
+                transcript=source_language.join(word for word in source_words if word),
+                translation=written_text,
+            )
         )
         # Written words get no loss in the prompt if the answer repeats them, or if the excerpt
         # starts with forced words: their source words are not in the transcript.

@@ -5,7 +5,7 @@ assistant's turn.
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -22,14 +22,23 @@ FIELDS = ("source", "target", "transcript", "translation")
 PrefixPlace = Literal["prompt", "answer", "both"]
 
 
-class PromptFields(TypedDict):
-    """What a prompt contains: languages, transcript, translation so far, and context."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFields:
+    """What a prompt contains.
+
+    Attributes:
+        source: Source language.
+        target: Target language.
+        transcript: Text of the transcript.
+        translation: Text of the translation written so far.
+        context: What is known of the talk.
+    """
 
     source: Language
     target: Language
     transcript: str
     translation: str
-    context: Context
+    context: Context = NO_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,85 +128,39 @@ class CascadePrompt(ChatPrompt):
         """Whether the answer begins with the translation written so far."""
         return self.prefix_place != "prompt"
 
-    def opening(
-        self,
-        *,
-        source: Language,
-        target: Language,
-        transcript: str,
-        translation: str,
-        context: Context = NO_CONTEXT,
-    ) -> list[int]:
-        """Token ids before the answer.
-
-        Args:
-            source: Source language.
-            target: Target language.
-            transcript: Text of the transcript.
-            translation: Text of the translation written so far.
-            context: What is known of the talk.
-        """
-        text, _, _ = self._format(source, target, transcript, translation, context)
+    def opening(self, fields: PromptFields) -> list[int]:
+        """Token ids before the answer."""
+        text, _, _ = self._format(fields)
         return self.ids(text)
 
-    def transcript_characters(
-        self,
-        *,
-        source: Language,
-        target: Language,
-        transcript: str,
-        translation: str,
-        context: Context = NO_CONTEXT,
-    ) -> list[int | None]:
+    def transcript_characters(self, fields: PromptFields) -> list[int | None]:
         """Characters of the transcript at the token ids before the answer.
 
         If the instruction has the transcript more than once, the first place counts.
-
-        Args:
-            source: Source language.
-            target: Target language.
-            transcript: Text of the transcript.
-            translation: Text of the translation written so far.
-            context: What is known of the talk.
 
         Returns:
             For each id of ``opening``, the index of its last character in the transcript without
             surrounding spaces. None for tokens without a character of the transcript.
         """
-        text, begin, _ = self._format(source, target, transcript, translation, context)
-        end = begin + len(transcript.strip())
+        text, begin, _ = self._format(fields)
+        end = begin + len(fields.transcript.strip())
         _, offsets = self._encode(text)
         return [
             min(token_end, end) - 1 - begin if token_begin < end and token_end > begin else None
             for token_begin, token_end in offsets
         ]
 
-    def quoted(
-        self,
-        *,
-        source: Language,
-        target: Language,
-        transcript: str,
-        translation: str,
-        context: Context = NO_CONTEXT,
-    ) -> tuple[list[int], list[bool]]:
+    def quoted(self, fields: PromptFields) -> tuple[list[int], list[bool]]:
         """Token ids before the answer, with a mask of the translation in the instruction.
-
-        Args:
-            source: Source language.
-            target: Target language.
-            transcript: Text of the transcript.
-            translation: Text of the translation written so far.
-            context: What is known of the talk.
 
         Returns:
             Token ids (T,), and a mask (T,) that is True at ids of the translation. All values are
             False if the instruction does not contain the translation.
         """
-        text, _, begin = self._format(source, target, transcript, translation, context)
+        text, _, begin = self._format(fields)
         end = begin
         if self.prefix_place != "answer":
-            end = begin + len(translation.strip())
+            end = begin + len(fields.translation.strip())
         ids, offsets = self._encode(text)
         return ids, [begin < token_end <= end for _, token_end in offsets]
 
@@ -229,27 +192,20 @@ class CascadePrompt(ChatPrompt):
             return tokens
         return [*self.ids(f" {word}"), *tokens[word_length:]]
 
-    def _format(
-        self,
-        source: Language,
-        target: Language,
-        transcript: str,
-        translation: str,
-        context: Context,
-    ) -> tuple[str, int, int]:
+    def _format(self, fields: PromptFields) -> tuple[str, int, int]:
         """The text before the answer, and where the transcript and the translation begin in it."""
-        fields = {
-            "source": source.name,
-            "target": target.name,
-            "transcript": transcript.strip(),
-            "translation": "" if self.prefix_place == "answer" else translation.strip(),
+        values = {
+            "source": fields.source.name,
+            "target": fields.target.name,
+            "transcript": fields.transcript.strip(),
+            "translation": "" if self.prefix_place == "answer" else fields.translation.strip(),
         }
         template = self.template
-        instruction = template.instruction.format(**fields)
-        opening = f"{template.user}{template.context(context, self.reserved)}"
+        instruction = template.instruction.format(**values)
+        opening = f"{template.user}{template.context(fields.context, self.reserved)}"
         text = f"{opening}{instruction}{template.end}{template.assistant}"
         before = [
-            template.instruction.partition(field)[0].format(**fields)
+            template.instruction.partition(field)[0].format(**values)
             for field in ("{transcript}", "{translation}")
         ]
         transcript_begin, translation_begin = (len(opening) + len(part) for part in before)
