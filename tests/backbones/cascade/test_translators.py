@@ -157,6 +157,10 @@ def test_the_text_part_of_a_gemma_3_with_vision(
             for each in (backbone, text)
         )
         assert answer.token_ids.tolist() == expected.token_ids.tolist() != []
+    backbone.save(tmp_path / "text")
+    again = make(name=str(tmp_path / "text"), config=None, transcriber=TimingTranscriber())
+    for name, weight in backbone.translator.named_parameters():
+        assert torch.equal(weight, again.translator.get_parameter(name)), name
     with pytest.raises(ZooError, match=r"one of: phi3, .* gemma3_text; not gemma3"):
         make(config={"model_type": "gemma3", **SHAPE})
 

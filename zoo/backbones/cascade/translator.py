@@ -112,6 +112,8 @@ def _pretrained(name: str, dtype: torch.dtype) -> PreTrainedModel:
     text: PreTrainedModel = load_network(
         Gemma3ForCausalLM, name, dtype, config=config.text_config, key_mapping=TEXT_NAMES
     )
+    # Transformers would save it under the names of the whole model, which TEXT_NAMES do not give.
+    text._weight_conversions = None  # type: ignore[assignment]
     return text
 
 
