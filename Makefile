@@ -7,7 +7,7 @@ COMET_STAMP := .venv-comet/.installed
 XTTS_STAMP := .venv-xtts/.installed
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup comet xtts demo test rehearsal train lint docs format clean
+.PHONY: help setup comet xtts demo live test rehearsal train lint docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -43,6 +43,9 @@ $(XTTS_STAMP): requirements-xtts.txt
 
 demo: setup ## translate a few talks with every shipped system, print the table, write the report
 	$(BIN)/python evaluate.py experiment=demo
+
+live: setup ## open a page that interprets what you say, by the shipped InfiniSST
+	$(BIN)/python -m zoo.live browser=true
 
 test: setup ## run the test suite, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -1,6 +1,6 @@
-"""The commands simulzoo-train, simulzoo-evaluate, simulzoo-translate and simulzoo-prepare.
+"""The commands of jobs: simulzoo-train, -evaluate, -translate, -live and -prepare.
 
-train.py, evaluate.py, ``python -m zoo.translate`` and ``python -m zoo.prepare`` call them. The
+train.py, evaluate.py and ``python -m`` with zoo.translate, zoo.live and zoo.prepare call them. The
 functions import what they use: Ctrl-C ends a command with a sentence also during these imports.
 """
 
@@ -37,6 +37,14 @@ def translate() -> None:
             entry_point("translate", "zoo.translate.job:translate")
 
         run_script(start)
+
+
+def live() -> None:
+    """Serve the systems that the command line describes; see ``conf/live.yaml``."""
+    with ending_on_interrupt():
+        from zoo.config import entry_point
+
+        entry_point("live", "zoo.live.job:live")
 
 
 def prepare() -> None:

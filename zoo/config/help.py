@@ -89,6 +89,18 @@ PAGES = {
         },
         {"--microphone": "translate the standard microphone"},
     ),
+    "live": Page(
+        "Serve a page and sockets on which systems translate while people speak.",
+        OVERRIDES,
+        {
+            "system=streamatt": "another system",
+            "target_language=zh": "English to Chinese",
+            'compare={a: ["system=streamatt"], b: []}': "two systems beside each other",
+            "port=9000 limits.streams=4": "another port, at most four users",
+            "host=0.0.0.0": "for other machines, with a token",
+        },
+        {},
+    ),
     "prepare": Page(
         "Make training data of a corpus: word times, word alignments, trajectories, filters.",
         OVERRIDES,
@@ -113,8 +125,8 @@ def help_of(command: str, given: Sequence[str], folders: Folders = ()) -> str:
     """Return the help of a command with the keys of its configuration under overrides.
 
     Args:
-        command: ``train``, ``evaluate``, ``translate`` or ``prepare``, also the configuration's
-            name.
+        command: ``train``, ``evaluate``, ``translate``, ``live`` or ``prepare``, which is also the
+            name of the configuration.
         given: overrides.
         folders: additional folders of a new loader; see ``job_loader``.
 

@@ -170,24 +170,32 @@ class TranslationStream(Iterator[EmittedText]):
             advance(self._system, [stream], None)
             newest = stream.times[-1]
             self._elapsed = max(newest.arrival, self._elapsed) + newest.compute
-            chunk = len(stream.times) - 1
-            deleted = [
-                event.text
-                for event in stream.events
-                if event.kind == "revision" and event.chunk == chunk
-            ]
-            if stream.emissions and stream.emissions[-1].chunk == chunk:
-                output = stream.emissions[-1]
-                yield EmittedText(
-                    output.text, output.delay, self._elapsed, "".join(deleted), output.speech
-                )
-            elif deleted:
-                yield EmittedText("", newest.arrival, self._elapsed, "".join(deleted))
+            if (output := newest_output(stream, self._elapsed)) is not None:
+                yield output
 
     def __repr__(self) -> str:
         state = "ended" if self._stream.session.source_ended else "live"
         seconds = self._stream.received / SAMPLE_RATE
         return f"TranslationStream({self._stream.source.talk!r}, {seconds:.1f} s received, {state})"
+
+
+def newest_output(stream: Stream, elapsed: Seconds) -> EmittedText | None:
+    """Return what a system has emitted after the newest chunk of a stream; None: nothing.
+
+    Args:
+        stream: stream of which at least one chunk is processed.
+        elapsed: seconds since the stream began at which that chunk was done.
+    """
+    chunk = len(stream.times) - 1
+    deleted = "".join(
+        event.text for event in stream.events if event.kind == "revision" and event.chunk == chunk
+    )
+    if stream.emissions and stream.emissions[-1].chunk == chunk:
+        output = stream.emissions[-1]
+        return EmittedText(output.text, output.delay, elapsed, deleted, output.speech)
+    if deleted:
+        return EmittedText("", stream.times[-1].arrival, elapsed, deleted)
+    return None
 
 
 def count(noun: str, items: Sequence[object]) -> str:

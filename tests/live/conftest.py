@@ -1,0 +1,79 @@
+"""A system that echoes its audio, and servers on it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from starlette.testclient import TestClient
+
+from zoo.languages import language
+from zoo.live.hub import Hub
+from zoo.live.server import application
+from zoo.live.settings import Limits
+from zoo.systems.base import StreamingSystem
+from zoo.types import Action, SpeechChunk
+
+CHUNK = 800  # samples, 50 ms
+
+
+class Echo:
+    """Writes the name of a stream and the loudness of each chunk, in hundredths.
+
+    A chunk of loudness 99 fails. ``batches`` has the names of the streams of each batch.
+    """
+
+    source_language, target_language = language("en"), language("de")
+    direction = "en-de"
+    chunk_samples = CHUNK
+    chunk_seconds, latency_multiplier = CHUNK / 16_000, 1
+    knob = knob_value = None
+    emits_speech = False
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def open(self, talk: str, *, segments: Sequence[Any] = ()) -> Any:
+        return SimpleNamespace(talk=talk, source_ended=False)
+
+    def step(self, sessions: Sequence[Any], chunks: Sequence[SpeechChunk]) -> list[Action]:
+        self.batches.append([session.talk for session in sessions])
+        actions = []
+        for session, chunk in zip(sessions, chunks, strict=True):
+            session.source_ended = chunk.final
+            if not chunk.samples.numel():  # the end alone
+                actions.append(Action())
+                continue
+            loud = round(100 * chunk.samples.abs().mean().item())
+            if loud == 99:
+                raise RuntimeError("too loud")
+            actions.append(Action(text=f" {loud}"))
+        return actions
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+Serve = Callable[..., TestClient]
+
+
+@pytest.fixture
+def serve(echo: Echo, tmp_path: Path) -> Iterator[Serve]:
+    """``serve(streams=2, access=..., talks=...)``: a client of a running server on ``Echo``."""
+    clients: list[TestClient] = []
+
+    def start(*, access: Any = None, talks: Sequence[Any] = (), **limits: Any) -> TestClient:
+        systems = {"echo": cast("StreamingSystem", echo)}
+        hub = Hub(systems, limits=Limits(**limits), folder=tmp_path)
+        given = {} if access is None else {"access": access}
+        client = TestClient(application(hub, talks=talks, **given))
+        client.__enter__()
+        clients.append(client)
+        return client
+
+    yield start
+    for client in clients:
+        client.__exit__(None, None, None)

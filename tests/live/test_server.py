@@ -1,0 +1,216 @@
+"""The server over its sockets and pages, in this process."""
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from starlette.testclient import TestClient, WebSocketDenialResponse, WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+
+from tests.fixtures.streams import white_noise
+from tests.live.conftest import CHUNK, Serve
+from zoo.audio import files as audio
+from zoo.formats.logs import read_log
+from zoo.languages import language
+from zoo.live.server import Access
+from zoo.talks import without_references
+
+
+def spoken(*loudness: int) -> bytes:
+    """Audio of one chunk per number, as ``Echo`` reads it."""
+    chunks = [torch.full((CHUNK,), one / 100 * 32768) for one in loudness]
+    return torch.cat(chunks).to(torch.int16).numpy().tobytes()
+
+
+def received(socket: WebSocketTestSession) -> tuple[str, list[Any]]:
+    """The text until the end of the stream, and all messages."""
+    messages = []
+    while not messages or "end_of_processing" not in messages[-1]:
+        messages.append(socket.receive_json())
+    return "".join(message.get("new", "") for message in messages).strip(), messages
+
+
+def reason(socket: WebSocketTestSession) -> tuple[int, str]:
+    """Close code and reason of a server that closes, after its messages."""
+    while True:
+        try:
+            socket.receive_json()
+        except WebSocketDisconnect as closed:
+            return closed.code, str(closed.reason)
+
+
+def test_simulstream_s_clients_are_served(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    with client.websocket_connect("/") as socket:
+        socket.send_json({"sample_rate": 16000, "source_lang": "en", "target_lang": "de"})
+        for piece in (spoken(10, 20)[:900], spoken(10, 20)[900:]):
+            socket.send_bytes(piece)
+        socket.send_json({"end_of_stream": True})
+        text, messages = received(socket)
+        assert text == "10 20"
+        assert [message["delay"] for message in messages[:-1]] == [0.05, 0.1]
+        socket.send_bytes(spoken(30))  # another stream of the same client
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "30"
+    logs = [path for name in ("0", "1") for path in tmp_path.glob(f"*{name}/instances.log")]
+    texts = [read_log(path, language=language("de"))[0].text.strip() for path in logs]
+    assert texts == ["10 20", "30"]
+
+
+def test_realtime_clients_are_served(serve: Serve) -> None:
+    with serve().websocket_connect("/v1/realtime") as socket:
+        assert socket.receive_json()["type"] == "session.created"
+        socket.send_json({"type": "session.update", "model": "echo"})
+        assert socket.receive_json()["session"]["model"] == "echo"
+        socket.send_json({"type": "input_audio_buffer.commit"})
+        data = base64.b64encode(spoken(10, 20)).decode()
+        socket.send_json({"type": "input_audio_buffer.append", "audio": data})
+        socket.send_json({"type": "input_audio_buffer.commit", "final": True})
+        events = [socket.receive_json() for _ in range(3)]
+    assert [event.get("delta") for event in events] == [" 10", " 20", None]
+    assert events[-1] == {"type": "transcription.done", "text": "10 20"}
+
+
+def test_streams_side_by_side_do_not_mix(serve: Serve) -> None:
+    client = serve()
+    with client.websocket_connect("/") as one, client.websocket_connect("/") as other:
+        for loudness in range(5):
+            one.send_bytes(spoken(loudness))
+            other.send_bytes(spoken(50 + loudness))
+        for socket in (one, other):
+            socket.send_json({"end_of_stream": True})
+        assert received(one)[0] == "0 1 2 3 4"
+        assert received(other)[0] == "50 51 52 53 54"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("nonsense", "A text message must be a JSON object"),
+        (json.dumps({"target_lang": "zh"}), "This server has no target 'zh'; it has: echo (en-de)"),
+        (json.dumps({"system": ["a"]}), "This server has no system ['a']"),
+        (json.dumps({"sample_rate": 1}), "sample_rate must be a number from 4000"),
+        (b"abc", "a message has 3 bytes, an odd number"),
+    ],
+)
+def test_a_wrong_message_is_named_and_the_connection_lives(
+    message: str | bytes, sentence: str, serve: Serve
+) -> None:
+    with serve().websocket_connect("/") as socket:
+        if isinstance(message, bytes):
+            socket.send_bytes(message)
+        else:
+            socket.send_text(message)
+        assert sentence in socket.receive_json()["error"]
+        socket.send_bytes(spoken(10))
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10"
+
+
+def test_settings_do_not_change_within_a_stream(serve: Serve) -> None:
+    with serve().websocket_connect("/") as socket:
+        socket.send_bytes(spoken(10))
+        assert socket.receive_json()["new"] == " 10"
+        socket.send_json({"sample_rate": 8000})
+        assert "A stream has begun" in socket.receive_json()["error"]
+
+
+def test_a_full_server_refuses_politely(serve: Serve) -> None:
+    client = serve(streams=1)
+    with client.websocket_connect("/") as first:
+        first.send_bytes(spoken(10))
+        with client.websocket_connect("/") as second:
+            code, why = reason(second)
+        assert (code, why) == (1013, "All 1 places of this server are taken; try again later.")
+        first.send_json({"end_of_stream": True})
+        assert received(first)[0] == "10"
+    with client.websocket_connect("/") as third:
+        third.send_json({"end_of_stream": True})
+        assert received(third)[0] == ""
+    assert "simulzoo_live_refused_total 1" in client.get("/metrics").text
+
+
+def test_a_failed_stream_says_so_and_others_live(serve: Serve) -> None:
+    client = serve(batch_size=1)
+    with client.websocket_connect("/") as other:
+        with client.websocket_connect("/") as failing:
+            failing.send_bytes(spoken(99, 1))
+            assert reason(failing) == (1011, "The system has failed: RuntimeError: too loud")
+        other.send_bytes(spoken(10))
+        other.send_json({"end_of_stream": True})
+        assert received(other)[0] == "10"
+
+
+def test_a_client_that_leaves_keeps_its_log(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    with client.websocket_connect("/") as socket:
+        socket.send_bytes(spoken(10, 20))
+        assert socket.receive_json()["new"] == " 10"
+    deadline = time.monotonic() + 30
+    while 'ended="left"} 1' not in client.get("/metrics").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    log = tmp_path / "stream-000000" / "instances.log"
+    while not log.is_file():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert read_log(log, language=language("de"))[0].text.strip().startswith("10")
+
+
+def test_long_and_silent_streams_end_with_a_sentence(serve: Serve) -> None:
+    with serve(stream_seconds=1).websocket_connect("/") as socket:
+        socket.send_bytes(spoken(*[10] * 21))
+        assert reason(socket) == (1008, "A stream has at most 0.000277778 hours on this server.")
+    with serve(idle_seconds=1).websocket_connect("/") as socket:
+        assert reason(socket) == (1008, "The client was silent for 1 s.")
+
+
+def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
+    audio.write(tmp_path / "talk.wav", white_noise(16_000, scale=0.1))
+    talk = without_references("a talk", tmp_path / "talk.wav", 1.0, "en")
+    client = serve(talks=[talk])
+    assert client.get("/health").json() == {"status": "ready"}
+    page = client.get("/")
+    assert "<title>SimulZoo live</title>" in page.text
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    for name in ("page.js", "panel.js", "sources.js", "speech.js", "recorder.js", "style.css"):
+        assert client.get(f"/page/{name}").status_code == 200
+    described = client.get("/systems").json()
+    assert described["talks"] == [{"name": "a talk", "duration": 1.0}]
+    assert described["systems"][0]["name"] == "echo"
+    assert client.get("/talks/a%20talk").content == (tmp_path / "talk.wav").read_bytes()
+    assert client.get("/talks/..%2Fother").status_code == 404
+
+
+def test_a_token_is_needed_where_one_is_set(serve: Serve) -> None:
+    client = serve(access=Access(token="secret"))
+    for path in ("/", "/systems", "/metrics"):
+        assert client.get(path).status_code == 403
+        assert client.get(f"{path}?token=secre").status_code == 403
+        assert client.get(f"{path}?token=secret").status_code == 200
+    assert client.get("/health").status_code == 200
+    with pytest.raises((WebSocketDisconnect, WebSocketDenialResponse)):
+        client.websocket_connect("/").__enter__()
+    with client.websocket_connect("/?token=secret") as socket:
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [("http://testserver", True), ("https://zoo.example", True), ("http://other.example", False)],
+)
+def test_pages_of_other_sites_open_no_socket(origin: str, *, allowed: bool, serve: Serve) -> None:
+    client: TestClient = serve(access=Access(origins=("https://zoo.example",)))
+    headers = {"origin": origin}
+    if allowed:
+        with client.websocket_connect("/", headers=headers) as socket:
+            socket.send_json({"end_of_stream": True})
+            assert received(socket)[0] == ""
+    else:
+        with pytest.raises((WebSocketDisconnect, WebSocketDenialResponse)):
+            client.websocket_connect("/", headers=headers).__enter__()

@@ -1,0 +1,207 @@
+"""One client: reads its messages, feeds its streams to the engine, sends what they lead to."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from zoo.errors import ZooError
+from zoo.live.audio import AudioInput
+from zoo.live.engine import Failure, Progress, ServedStream
+from zoo.live.hub import Hub
+from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
+from zoo.types import SAMPLE_RATE, Seconds
+
+logger = logging.getLogger(__name__)
+NORMAL, POLICY, FAILED, LATER = 1000, 1008, 1011, 1013  # close codes of RFC 6455
+LOOK: Seconds = 0.05  # between two looks at a full backlog
+
+
+class Leave(Exception):
+    """The server closes the connection.
+
+    Attributes:
+        code: Close code.
+        sentence: Why.
+    """
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+
+class Connection:
+    """The connection of one client, which has one stream at a time, one after the other.
+
+    Args:
+        websocket: Connection of the client, not accepted yet.
+        hub: What all connections share.
+        wire: Messages of its protocol.
+    """
+
+    def __init__(self, websocket: WebSocket, hub: Hub, wire: Wire) -> None:
+        self._websocket = websocket
+        self._hub = hub
+        self._wire = wire
+        self._settings = Configure()
+        self._audio = AudioInput()
+        self._served: ServedStream | None = None
+        self._received = 0  # samples of the stream
+        self._ended = asyncio.Event()  # the stream has been processed to its end
+        self._outgoing: asyncio.Queue[Message] = asyncio.Queue(hub.limits.unread_messages)
+        self._leaving: asyncio.Future[Leave | None] = asyncio.get_running_loop().create_future()
+
+    async def serve(self) -> None:
+        """Serve the client until it leaves, or until the server closes the connection."""
+        await self._websocket.accept()
+        try:
+            with self._hub.place():
+                await self._converse()
+        except ZooError as error:  # no place
+            await self._close(Leave(LATER, str(error)))
+
+    async def _converse(self) -> None:
+        """Read and write side by side; whichever ends first ends the other."""
+        self._send(self._wire.opened())
+        tasks = [asyncio.create_task(one) for one in (self._read(), self._write())]
+        waiting: list[asyncio.Future[Leave | None]] = [*tasks, self._leaving]
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            leave = next((found for one in done if (found := one.result()) is not None), None)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._abandon()
+        if leave is not None:
+            await self._close(leave)
+
+    async def _read(self) -> Leave | None:
+        """Carry out the messages of the client. Returns why the server closes; None: it left."""
+        limits = self._hub.limits
+        try:
+            while True:
+                async with asyncio.timeout(limits.idle_seconds):
+                    message = await self._websocket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return None
+                text = message.get("text")
+                data = text if text is not None else message.get("bytes") or b""
+                try:
+                    for order in self._wire.orders(data):
+                        await self._carry_out(order)
+                except ZooError as error:
+                    self._send(self._wire.problem(str(error)))
+        except TimeoutError:
+            return Leave(POLICY, f"The client was silent for {limits.idle_seconds:g} s.")
+        except WebSocketDisconnect:
+            return None
+        except Leave as leave:
+            return leave
+
+    async def _write(self) -> Leave | None:
+        """Send the messages in their order."""
+        try:
+            while True:
+                await self._websocket.send_json(await self._outgoing.get())
+        except (WebSocketDisconnect, RuntimeError):  # the client has left
+            return None
+
+    async def _carry_out(self, order: Order) -> None:
+        """Carry out an order of the client."""
+        match order:
+            case Configure():
+                self._configure(order)
+                self._send(self._wire.configured())
+            case Audio(data):
+                await self._receive_audio(data, final=False)
+            case End():
+                await self._receive_audio(b"", final=True)
+                await self._ended.wait()
+                await self._finish("ended")
+
+    def _configure(self, order: Configure) -> None:
+        """Take the settings of the next stream. Raises ZooError for wrong ones."""
+        if self._served is not None:
+            raise ZooError("A stream has begun: its settings change after its end.")
+        given = {key: value for key, value in asdict(order).items() if value is not None}
+        changed = replace(self._settings, **given)
+        AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
+        self._hub.system(changed.system, changed.source, changed.target)
+        self._settings = changed
+
+    async def _receive_audio(self, data: bytes, *, final: bool) -> None:
+        """Add audio to the stream, which its first audio opens.
+
+        Reading waits while too much audio is not processed, so that a client that sends faster
+        than the machine translates is slowed down and loses nothing.
+        """
+        hub, settings = self._hub, self._settings
+        if self._served is None:
+            rate = settings.sample_rate
+            self._audio = AudioInput(SAMPLE_RATE if rate is None else rate)
+            self._received = 0
+            self._ended.clear()
+            system = hub.system(settings.system, settings.source, settings.target)
+            loop = asyncio.get_running_loop()
+
+            def listener(result: Progress | Failure) -> None:
+                with suppress(RuntimeError):  # the loop has ended with the server
+                    loop.call_soon_threadsafe(self._deliver, result)
+
+            self._served = hub.engine.open(system, hub.new_name(), listener)
+        samples = self._audio.receive(data, final=final)
+        self._received += samples.numel()
+        if self._received > hub.limits.stream_seconds * SAMPLE_RATE:
+            hours = hub.limits.stream_seconds / 3600
+            raise Leave(POLICY, f"A stream has at most {hours:g} hours on this server.")
+        hub.engine.receive(self._served, samples, final=final)
+        while not final and self._served.backlog > hub.limits.backlog_seconds:
+            await asyncio.sleep(LOOK)
+
+    def _deliver(self, result: Progress | Failure) -> None:
+        """Send what a chunk has led to; called in the loop of the server."""
+        if isinstance(result, Failure):
+            self._leave(Leave(FAILED, f"The system has failed: {result.problem}"))
+            return
+        with_speech = bool(self._settings.with_speech)
+        self._send(self._wire.progress(result, with_speech=with_speech))
+        if result.final:
+            self._ended.set()
+
+    def _send(self, messages: Iterable[Message]) -> None:
+        """Queue messages; a client that reads none for too long is left."""
+        try:
+            for message in messages:
+                self._outgoing.put_nowait(message)
+        except asyncio.QueueFull:
+            self._leave(Leave(POLICY, "The client does not read its messages."))
+
+    def _leave(self, leave: Leave) -> None:
+        if not self._leaving.done():
+            self._leaving.set_result(leave)
+
+    async def _finish(self, ended: str) -> None:
+        """Write the log of the stream, which is over."""
+        served, self._served = self._served, None
+        if served is not None:
+            await asyncio.to_thread(self._hub.keep, served, ended)
+
+    async def _abandon(self) -> None:
+        """Remove a stream that has not been processed to its end, and keep what it has emitted."""
+        if self._served is not None:
+            await asyncio.to_thread(self._hub.engine.leave, self._served)
+            await self._finish("left")
+
+    async def _close(self, leave: Leave) -> None:
+        """Say why, and close; the reason of a close frame has at most 123 bytes."""
+        with suppress(WebSocketDisconnect, RuntimeError):
+            if self._websocket.application_state is WebSocketState.CONNECTED:
+                for message in self._wire.problem(leave.sentence):
+                    await self._websocket.send_json(message)
+                reason = leave.sentence.encode()[:123].decode(errors="ignore")
+                await self._websocket.close(leave.code, reason)

@@ -1,0 +1,33 @@
+"""The job of ``python -m zoo.live``: from a configuration to a server.
+
+The settings are checked before the networks are imported, which takes seconds.
+"""
+
+from importlib.util import find_spec
+
+from zoo.config import Config, build
+from zoo.errors import ZooError
+from zoo.live.settings import Address, Limits
+from zoo.machine.cores import check_machine
+
+NEEDED = ("starlette", "uvicorn", "websockets")
+
+
+def live(cfg: Config) -> None:
+    """Serve the systems of a configuration until Ctrl-C.
+
+    Raises:
+        ZooError: bad settings, or the packages of the extra ``live`` are not installed.
+    """
+    check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ZooError(
+            f"python -m zoo.live needs {' and '.join(missing)}: pip install 'simulzoo[live]'."
+        )
+    address = Address(
+        host=cfg.host, port=cfg.port, certificate=cfg.certificate, key=cfg.certificate_key
+    )
+    limits: Limits = build(cfg.limits)
+    from zoo.live.work import serve
+
+    serve(cfg, address, limits)

@@ -1,0 +1,157 @@
+"""The web server: page, systems, talks, health, metrics, and the sockets of both protocols."""
+
+import hmac
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import resources
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket
+
+from zoo.live.connection import POLICY, Connection
+from zoo.live.hub import Hub
+from zoo.live.metrics import prometheus
+from zoo.live.realtime import RealtimeWire
+from zoo.live.simulstream import SimulstreamWire
+from zoo.live.wire import Wire
+from zoo.talks import Talk
+
+PAGE = str(resources.files("zoo.live") / "page")
+# No script or style but ours, and no other site may show the page in a frame.
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob:; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may use a server.
+
+    Attributes:
+        token: Secret that an address must have as ``token``; None: everybody.
+        origins: Origins of other pages that may open sockets, such as ``https://example.org``.
+    """
+
+    token: str | None = None
+    origins: Sequence[str] = field(default=())
+
+    def problem(self, connection: HTTPConnection) -> str | None:
+        """Return why a request is refused, in one sentence; None: it is allowed.
+
+        A browser sends the origin of the page that opens a socket, so that no other site can use
+        the microphone page's server through its visitors. Other clients send none.
+        """
+        origin = connection.headers.get("origin")
+        if origin is not None and origin not in self.origins:
+            host = connection.headers.get("host", "")
+            if urlsplit(origin).netloc != host:
+                return f"Pages of {origin} may not use this server."
+        if self.token is not None:
+            given = connection.query_params.get("token", "")
+            if not hmac.compare_digest(given.encode(), self.token.encode()):
+                return "The address lacks the token of this server (?token=...)."
+        return None
+
+
+def application(hub: Hub, *, access: Access = Access(), talks: Sequence[Talk] = ()) -> Starlette:
+    """Create the web application; its start and end start and end the engine.
+
+    Args:
+        hub: Systems, limits and logs.
+        access: Who may use the server.
+        talks: Talks that the page offers, with audio.
+    """
+    by_name = {talk.name: talk for talk in talks}
+    model = next(iter(hub.systems))
+
+    def guarded(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def checked(request: Request) -> Response:
+            if (problem := access.problem(request)) is not None:
+                return PlainTextResponse(problem, 403)
+            return answer(request)
+
+        return checked
+
+    def page(request: Request) -> Response:
+        return FileResponse(f"{PAGE}/index.html", headers=HEADERS)
+
+    def health(request: Request) -> Response:
+        running = hub.engine.is_running
+        return JSONResponse({"status": "ready" if running else "stopped"}, 200 if running else 503)
+
+    def metrics(request: Request) -> Response:
+        return PlainTextResponse(prometheus(hub), media_type="text/plain; version=0.0.4")
+
+    def described(request: Request) -> Response:
+        systems = [
+            {
+                "name": name,
+                "source_language": system.source_language.code,
+                "target_language": system.target_language.code,
+                "target_name": system.target_language.name,
+                "separator": system.target_language.separator,
+                "speaks": system.emits_speech,
+                "knob": None if system.knob is None else system.knob.name,
+                "value": system.knob_value,
+                "chunk_seconds": system.chunk_seconds * system.latency_multiplier,
+            }
+            for name, system in hub.systems.items()
+        ]
+        listed = [{"name": talk.name, "duration": talk.duration} for talk in talks]
+        return JSONResponse({"systems": systems, "talks": listed}, headers=HEADERS)
+
+    def talk_audio(request: Request) -> Response:
+        talk = by_name.get(request.path_params["name"])
+        if talk is None:
+            return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
+        return FileResponse(talk.file, media_type="audio/wav")
+
+    routes: list[BaseRoute] = [
+        Route("/", guarded(page)),
+        Route("/health", health),
+        Route("/metrics", guarded(metrics)),
+        Route("/systems", guarded(described)),
+        Route("/talks/{name}", guarded(talk_audio)),
+        Mount("/page", StaticFiles(directory=PAGE)),
+        WebSocketRoute("/", _socket(hub, access, SimulstreamWire)),
+        WebSocketRoute("/v1/realtime", _socket(hub, access, lambda: RealtimeWire(model))),
+    ]
+    return Starlette(routes=routes, lifespan=_lifespan(hub))
+
+
+def _socket(hub: Hub, access: Access, wire: Callable[[], Wire]) -> Callable[..., object]:
+    """Return the endpoint of a protocol."""
+
+    async def endpoint(websocket: WebSocket) -> None:
+        if access.problem(websocket) is not None:
+            await websocket.close(POLICY)  # before it is accepted: the client receives a 403
+            return
+        await Connection(websocket, hub, wire()).serve()
+
+    return endpoint
+
+
+def _lifespan(hub: Hub) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Return what starts the engine with the server and ends it after the last connection."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        hub.engine.start()
+        try:
+            yield
+        finally:
+            hub.engine.close()
+
+    return lifespan

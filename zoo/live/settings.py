@@ -1,0 +1,75 @@
+"""Limits and address of a live server."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from zoo.errors import ZooError, check_numbers
+from zoo.types import Seconds
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What one server and one stream may take.
+
+    Attributes:
+        streams: Most streams at the same time; a further client is refused with a sentence.
+        batch_size: Most streams that one batch advances.
+        backlog_seconds: Seconds of audio of a stream that may wait. No more is read from a client
+            that sends faster than the machine translates; nothing is skipped.
+        idle_seconds: Longest time without a message of a client.
+        stream_seconds: Longest audio of a stream.
+        message_bytes: Largest message.
+        unread_messages: Most messages that a client may leave unread.
+    """
+
+    streams: int = 16
+    batch_size: int = 8
+    backlog_seconds: Seconds = 30.0
+    idle_seconds: Seconds = 60.0
+    stream_seconds: Seconds = 4 * 3600.0
+    message_bytes: int = 1 << 20
+    unread_messages: int = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ZooError for limits below 1, and for a message above 64 MiB."""
+        check_numbers("limits", least=1, streams=self.streams, batch_size=self.batch_size)
+        check_numbers("limits", least=1, backlog_seconds=self.backlog_seconds)
+        check_numbers("limits", least=1, idle_seconds=self.idle_seconds)
+        check_numbers("limits", least=1, stream_seconds=self.stream_seconds)
+        check_numbers("limits", least=1024, most=1 << 26, message_bytes=self.message_bytes)
+        check_numbers("limits", least=1, unread_messages=self.unread_messages)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """Where a server listens.
+
+    Attributes:
+        host: Name or number of an address of this machine.
+        port: Its port; 0: a free one.
+        certificate: File of a TLS certificate (PEM); None: no TLS.
+        key: File of the key of the certificate.
+    """
+
+    host: str
+    port: int
+    certificate: str | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ZooError for an impossible port, and for one file without the other."""
+        if not isinstance(self.host, str) or not self.host:
+            raise ZooError(f"host must be an address such as 127.0.0.1, not {self.host!r}.")
+        check_numbers("The server", least=0, most=65535, port=self.port)
+        if (self.certificate is None) != (self.key is None):
+            raise ZooError("TLS needs both certificate and certificate_key, the files of a pair.")
+        for name, path in (("certificate", self.certificate), ("certificate_key", self.key)):
+            if path is not None and not Path(path).is_file():
+                raise ZooError(f"There is no file {path} ({name}).")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine reach the server."""
+        return self.host in LOOPBACK

@@ -1,0 +1,70 @@
+"""simulstream's WebSocket protocol (hlt-mt/simulstream, 2512.17648), so that its clients work here.
+
+A client sends JSON objects with ``sample_rate``, ``source_lang`` and ``target_lang``, binary
+messages of 16-bit samples, and ``{"end_of_stream": true}``. The server sends ``{"new": ...,
+"deleted": ...}`` after each chunk with output, and ``{"end_of_processing": true}``.
+
+Ours, for those who ask for more: ``system`` and ``speech`` of a client, and the other keys of the
+server's messages. simulstream ignores the former, its clients ignore the latter.
+"""
+
+import base64
+from collections.abc import Iterator
+
+import torch
+
+from zoo.live.engine import Progress
+from zoo.live.wire import Audio, Configure, End, Message, Order, parse
+
+
+class SimulstreamWire:
+    """The messages of simulstream."""
+
+    def opened(self) -> Iterator[Message]:
+        """Return nothing: the client speaks first."""
+        return iter(())
+
+    def orders(self, message: str | bytes) -> Iterator[Order]:
+        """Return audio, settings or the end of the stream; unknown keys are ignored."""
+        if isinstance(message, bytes):
+            yield Audio(message)
+            return
+        data = parse(message)
+        if "end_of_stream" in data:
+            yield End()
+            return
+        yield Configure(
+            sample_rate=data.get("sample_rate"),
+            source=data.get("source_lang"),
+            target=data.get("target_lang"),
+            system=data.get("system"),
+            with_speech=bool(data["speech"]) if "speech" in data else None,
+        )
+
+    def configured(self) -> Iterator[Message]:
+        """Return nothing."""
+        return iter(())
+
+    def progress(self, progress: Progress, *, with_speech: bool) -> Iterator[Message]:
+        """Return the text of a chunk, and the end of a stream."""
+        output = progress.output
+        if output is not None:
+            message = {
+                "new": output.text,
+                "deleted": output.deleted,
+                "delay": round(output.delay, 3),
+                "elapsed": round(output.elapsed, 3),
+                "lateness": round(progress.lateness, 3),
+            }
+            if with_speech and output.speech is not None:
+                samples = (output.speech.clamp(-1, 1) * 32767).to(torch.int16).numpy()
+                message["speech"] = base64.b64encode(samples.tobytes()).decode("ascii")
+            yield message
+        if progress.transcript is not None:
+            yield {"new": "", "deleted": "", "transcript": progress.transcript}
+        if progress.final:
+            yield {"end_of_processing": True}
+
+    def problem(self, sentence: str) -> Iterator[Message]:
+        """Return an object with the sentence."""
+        yield {"error": sentence}

@@ -1,0 +1,82 @@
+"""What clients and the server say to each other, whichever protocol they speak."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from zoo.errors import ZooError
+from zoo.live.engine import Progress
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """Settings of the next stream; None leaves a setting as it is.
+
+    Attributes:
+        sample_rate: Samples per second of the audio.
+        source: Code of the source language.
+        target: Code of the target language.
+        system: Name of a system.
+        with_speech: Whether the client receives target speech.
+    """
+
+    sample_rate: object = None
+    source: object = None
+    target: object = None
+    system: object = None
+    with_speech: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """Audio of a stream.
+
+    Attributes:
+        data: 16-bit samples, the low byte first.
+    """
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of a stream. Further audio begins another one."""
+
+
+Order = Configure | Audio | End
+
+
+class Wire(Protocol):
+    """The messages of one protocol.
+
+    A wire is made for each connection and may keep what its messages depend on.
+    """
+
+    def opened(self) -> Iterator[Message]:
+        """Return what the server sends when a client has connected."""
+
+    def orders(self, message: str | bytes) -> Iterator[Order]:
+        """Return what a message of the client asks for. Raises ZooError for a wrong message."""
+
+    def configured(self) -> Iterator[Message]:
+        """Return what the server sends when it has accepted settings."""
+
+    def progress(self, progress: Progress, *, with_speech: bool) -> Iterator[Message]:
+        """Return what the server sends after a chunk."""
+
+    def problem(self, sentence: str) -> Iterator[Message]:
+        """Return what the server sends about a wrong message, or before it closes."""
+
+
+def parse(message: str) -> Mapping[str, Any]:
+    """Return the object of a message. Raises ZooError for a text that is none."""
+    try:
+        data = json.loads(message)
+    except (ValueError, RecursionError) as error:
+        raise ZooError(f"A text message must be a JSON object ({error}).") from error
+    if not isinstance(data, dict):
+        raise ZooError("A text message must be a JSON object.")
+    return data

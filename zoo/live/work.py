@@ -1,0 +1,168 @@
+"""A live server: loads the systems, opens the port, serves until a signal."""
+
+import secrets
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+import uvicorn
+
+from zoo.config import Config, build, compose, machine, overrides, plain, run_folder
+from zoo.config.writing import override_key
+from zoo.data.corpora import Corpus
+from zoo.errors import ZooError
+from zoo.live.hub import Hub
+from zoo.live.server import Access, application
+from zoo.live.settings import Address, Limits
+from zoo.streaming.simulate import Source, warm_up
+from zoo.streaming.sources import DAY, WARM_UP
+from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk, without_references
+from zoo.tracking.run import ensure_writable, open_run
+from zoo.translate.work import streaming_system
+from zoo.types import SAMPLE_RATE
+
+GRACE = 5  # seconds for connections to end when the server ends
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which a signal ends without an exception."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End the server at SIGINT and SIGTERM, and restore the handlers after it."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(cfg: Config, address: Address, limits: Limits) -> None:
+    """Serve the systems of a configuration until a signal.
+
+    Args:
+        cfg: configuration.
+        address: where the server listens.
+        limits: what it takes.
+
+    Raises:
+        ZooError: a system is wrong, or the address is in use or is none of this machine.
+    """
+    systems = configured_systems(cfg)
+    access = Access(token(cfg, address), tuple(cfg.origins))
+    ensure_writable(run_folder())
+    with opened(address) as listening:
+        device = machine(cfg)
+        torch.manual_seed(cfg.seed)
+        for system in systems.values():
+            system.configure_model()
+            system.to(device).eval()
+            silence = torch.zeros(round(WARM_UP * SAMPLE_RATE))
+            warm_up(system, Source("warm-up", silence.split(system.chunk_samples)))
+        run = open_run(run_folder(), kind="live")
+        hub = Hub(systems, limits=limits, folder=run.folder)
+        app = application(hub, access=access, talks=talks(cfg))
+        server = Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                ws="websockets-sansio",
+                ws_max_size=limits.message_bytes,
+                ssl_certfile=address.certificate,
+                ssl_keyfile=address.key,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )
+        page = url(address, listening, access)
+        print(f"SimulZoo live: {page} (Ctrl-C ends it)", flush=True)
+        print(f"logs: {run.folder}", flush=True)
+        if cfg.browser:
+            webbrowser.open(page)
+        server.run(sockets=[listening])
+
+
+def configured_systems(cfg: Config) -> Mapping[str, StreamingSystem]:
+    """Return the systems of a configuration by name, without weights.
+
+    Raises:
+        ZooError: ``compare`` is malformed, or a system is wrong or cannot translate a day of audio.
+    """
+    entries = plain(cfg)["compare"]
+    if entries is None:
+        configurations = {str(cfg.system.name): cfg}
+    elif isinstance(entries, Mapping) and entries and all(map(_is_entry, entries.values())):
+        configurations = {
+            name: compose("live", [*_shared(), *entry]) for name, entry in entries.items()
+        }
+    else:
+        raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
+    systems = {name: streaming_system(one) for name, one in configurations.items()}
+    for name, system in systems.items():
+        live = without_references("live", None, DAY, system.source_language.code)
+        if problem := system.talk_problem([live]):
+            raise ZooError(f"System {name!r}: {problem}")
+    return systems
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, Sequence) and all(isinstance(item, str) for item in entry)
+
+
+def _shared() -> list[str]:
+    """Return the typed overrides of all systems."""
+    return [item for item in overrides() if override_key(item).partition(".")[0] != "compare"]
+
+
+def token(cfg: Config, address: Address) -> str | None:
+    """Return the token of a server: the one that is set, or a new one for other machines."""
+    if cfg.token is not None:
+        return str(cfg.token)
+    return None if address.is_local else secrets.token_urlsafe(16)
+
+
+def talks(cfg: Config) -> Sequence[Talk]:
+    """Return the talks of the page in the source language; none if the corpus cannot be read."""
+    corpus: Corpus = build(cfg.data)
+    found = corpus.talks(cfg.split, limit=cfg.talks)
+    return [
+        talk
+        for talk in found
+        if talk.audio is not None and talk.source_language == cfg.source_language
+    ]
+
+
+@contextmanager
+def opened(address: Address) -> Iterator[socket.socket]:
+    """Open the port of a server, before its systems are loaded.
+
+    Raises:
+        ZooError: the port is in use, or the address is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        listening = socket.create_server((address.host, address.port), family=family)
+    except OSError as error:
+        raise ZooError(
+            f"The server cannot listen at {address.host}, port {address.port}: "
+            f"{error.strerror or error}."
+        ) from error
+    with listening:
+        yield listening
+
+
+def url(address: Address, listening: socket.socket, access: Access) -> str:
+    """Return the address of the page."""
+    scheme = "http" if address.certificate is None else "https"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    query = "" if access.token is None else f"?token={access.token}"
+    return f"{scheme}://{host}:{listening.getsockname()[1]}/{query}"
