@@ -34,6 +34,16 @@ def received(socket: WebSocketTestSession) -> tuple[str, list[Any]]:
     return "".join(message.get("new", "") for message in messages).strip(), messages
 
 
+def log(folder: Path, number: int) -> str:
+    """The text in the log of a stream, which is written after the client has its last message."""
+    path = folder / f"stream-{number:06d}" / "instances.log"
+    deadline = time.monotonic() + 30
+    while not path.is_file():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return read_log(path, language=language("de"))[0].text.strip()
+
+
 def reason(socket: WebSocketTestSession) -> tuple[int, str]:
     """Close code and reason of a server that closes, after its messages."""
     while True:
@@ -56,9 +66,7 @@ def test_simulstream_s_clients_are_served(serve: Serve, tmp_path: Path) -> None:
         socket.send_bytes(spoken(30))  # another stream of the same client
         socket.send_json({"end_of_stream": True})
         assert received(socket)[0] == "30"
-    logs = [path for name in ("0", "1") for path in tmp_path.glob(f"*{name}/instances.log")]
-    texts = [read_log(path, language=language("de"))[0].text.strip() for path in logs]
-    assert texts == ["10 20", "30"]
+    assert [log(tmp_path, number) for number in range(2)] == ["10 20", "30"]
 
 
 def test_realtime_clients_are_served(serve: Serve) -> None:
@@ -150,15 +158,8 @@ def test_a_client_that_leaves_keeps_its_log(serve: Serve, tmp_path: Path) -> Non
     with client.websocket_connect("/") as socket:
         socket.send_bytes(spoken(10, 20))
         assert socket.receive_json()["new"] == " 10"
-    deadline = time.monotonic() + 30
-    while 'ended="left"} 1' not in client.get("/metrics").text:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    log = tmp_path / "stream-000000" / "instances.log"
-    while not log.is_file():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert read_log(log, language=language("de"))[0].text.strip().startswith("10")
+    assert log(tmp_path, 0).startswith("10")
+    assert 'ended="left"} 1' in client.get("/metrics").text
 
 
 def test_long_and_silent_streams_end_with_a_sentence(serve: Serve) -> None:

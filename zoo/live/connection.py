@@ -75,8 +75,8 @@ class Connection:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._abandon()
+            if self._served is not None:
+                self._hub.part_with(self._served)
         if leave is not None:
             await self._close(leave)
 
@@ -122,7 +122,7 @@ class Connection:
             case End():
                 await self._receive_audio(b"", final=True)
                 await self._ended.wait()
-                await self._finish("ended")
+                await self._finish()
 
     def _configure(self, order: Configure) -> None:
         """Take the settings of the next stream. Raises ZooError for wrong ones."""
@@ -185,17 +185,11 @@ class Connection:
         if not self._leaving.done():
             self._leaving.set_result(leave)
 
-    async def _finish(self, ended: str) -> None:
-        """Write the log of the stream, which is over."""
+    async def _finish(self) -> None:
+        """Write the log of the stream, which has been processed to its end."""
         served, self._served = self._served, None
         if served is not None:
-            await asyncio.to_thread(self._hub.keep, served, ended)
-
-    async def _abandon(self) -> None:
-        """Remove a stream that has not been processed to its end, and keep what it has emitted."""
-        if self._served is not None:
-            await asyncio.to_thread(self._hub.engine.leave, self._served)
-            await self._finish("left")
+            await asyncio.to_thread(self._hub.keep, served, "ended")
 
     async def _close(self, leave: Leave) -> None:
         """Say why, and close; the reason of a close frame has at most 123 bytes."""

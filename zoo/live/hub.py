@@ -1,5 +1,6 @@
 """What all connections of a server share: systems, engine, limits, counters and logs."""
 
+import asyncio
 import itertools
 import logging
 from collections import Counter
@@ -42,6 +43,7 @@ class Hub:
         self.connections = 0
         self._folder = folder
         self._numbers = itertools.count()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -92,6 +94,24 @@ class Hub:
     def new_name(self) -> str:
         """Return the name of a new stream."""
         return f"stream-{next(self._numbers):06d}"
+
+    def part_with(self, served: ServedStream) -> None:
+        """Remove a stream whose client has left, and keep what it has emitted.
+
+        This goes on in a task of the hub: the connection may be cancelled at any time.
+        """
+        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._remove, served))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self) -> None:
+        """Wait for the logs of all clients that have left, and end the engine."""
+        await asyncio.gather(*self._tasks)
+        await asyncio.to_thread(self.engine.close)
+
+    def _remove(self, served: ServedStream) -> None:
+        self.engine.leave(served)
+        self.keep(served, "left")
 
     def keep(self, served: ServedStream, ended: str) -> None:
         """Count a stream that has ended, and write its log.

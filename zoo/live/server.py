@@ -152,6 +152,6 @@ def _lifespan(hub: Hub) -> Callable[[Starlette], AbstractAsyncContextManager[Non
         try:
             yield
         finally:
-            hub.engine.close()
+            await hub.finish()
 
     return lifespan
