@@ -62,6 +62,16 @@ def test_a_pipe_is_not_read(kind: str, pipe: Path) -> None:
         READERS[kind](pipe)
 
 
+def test_a_link_out_of_a_run_is_refused_unless_wandb_made_it(tmp_path: Path) -> None:
+    logs = tmp_path / "run" / "wandb" / "offline-run-20260101_000000-abc" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "debug-core.log").symlink_to("/root/.cache/wandb/logs/core-debug.log")
+    check_links(tmp_path / "run")
+    (logs / "debug.log").symlink_to(tmp_path / "other")
+    with pytest.raises(ZooError, match=r"debug\.log is a link out of .*; replace it by a file"):
+        check_links(tmp_path / "run")
+
+
 def test_an_empty_path_is_none() -> None:
     with pytest.raises(ZooError, match="There is no file or folder ''"):
         to_overrides([""])

@@ -96,7 +96,7 @@ def is_named(label: str, name: str) -> bool:
 def segments_of_row(row: Row, folder: Path) -> list[ScoredSegment]:
     """Read the segments of a row. Raises ZooError for a missing or damaged file."""
     path = (folder / row.instances).with_name(NAME)
-    return read_segments(path, needed_by=f"a test of {row.label!r}")
+    return read_segments(path, needed_by=f"a test of {row.label!r}", count=row.settings.segments)
 
 
 def _check_references(

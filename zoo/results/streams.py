@@ -70,7 +70,9 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
             continue
         if run not in talks_of_run:
             talks_of_run[run] = {talk.name: playable(talk) for talk in manifest.read(run / TALKS)}
-        found = read_segments(segments, needed_by="a page of several runs")
+        found = read_segments(
+            segments, needed_by="a page of several runs", count=row.settings.segments
+        )
         of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
         yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
 
