@@ -72,6 +72,13 @@ def test_a_link_out_of_a_run_is_refused_unless_wandb_made_it(tmp_path: Path) -> 
         check_links(tmp_path / "run")
 
 
+def test_a_text_that_no_memory_holds_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "terms.txt").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ZooError, match=r"terms\.txt has more than 1000 MB, as no text has"):
+        text.read_text(tmp_path / "terms.txt")
+
+
 def test_an_empty_path_is_none() -> None:
     with pytest.raises(ZooError, match="There is no file or folder ''"):
         to_overrides([""])

@@ -130,6 +130,9 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate metric=terms": (
         "evaluation.metrics.TermAccuracy.glossary needs a value; write evaluation.metrics."
     ),
+    "evaluate system=replay system.log='' data=recorded": (
+        "system=replay needs system.log, the path of a recorded log."
+    ),
     "evaluate hydra.searchpath=[file:///nowhere]": "There is no folder /nowhere (file) with",
     "evaluate hydra.searchpath=[nowhere]": "There is no folder nowhere (file) with",
     "train hydra.searchpath=[pkg://nowhere]": "There is no folder nowhere (pkg) with",

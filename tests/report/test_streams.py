@@ -58,7 +58,7 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
         scores={"BLEU": 50.0},
         signatures={},
         instances="instances/00/instances.log",
-        settings=RowSettings(convention="cumulative", segments=2),
+        settings=RowSettings(convention="cumulative", talks=1, segments=2),
     )
     offline = replace(row, kind="ceiling", instances="instances/01/instances.log")
     log = folder / row.instances
@@ -132,6 +132,14 @@ def test_segments_with_a_missing_or_doubled_line_are_damaged(
     segments.write_text("".join(lines[place] for place in kept))
     rows = joined_rows(find_runs([folder]), tmp_path)
     with pytest.raises(ZooError, match=sentence):
+        list(finished_streams(rows, tmp_path))
+
+
+def test_a_row_without_some_of_its_streams_is_damaged(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    (folder / "instances" / "00" / "streams.jsonl").write_text("")
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match="00 is damaged: it has 0 streams, its row 1"):
         list(finished_streams(rows, tmp_path))
 
 

@@ -93,7 +93,12 @@ def _streams(
         segments: its segments by name of the talk.
         talks: talks of its run by name.
     """
-    for stored in StreamStore(folder).read(samples=False).values():
+    streams = StreamStore(folder).read(samples=False).values()
+    if row.settings.talks not in (None, len(streams)):
+        raise ZooError(
+            f"{folder} is damaged: it has {len(streams)} streams, its row {row.settings.talks}."
+        )
+    for stored in streams:
         if stored.talk not in talks:
             raise ZooError(
                 f"{folder} has talk {stored.talk!r}, which is not in {TALKS} of its run."
