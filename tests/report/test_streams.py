@@ -135,6 +135,15 @@ def test_segments_with_a_missing_or_doubled_line_are_damaged(
         list(finished_streams(rows, tmp_path))
 
 
+def test_segments_of_a_talk_that_the_run_lacks_are_damaged(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    segments = folder / "instances" / "00" / "segments.jsonl"
+    segments.write_text(segments.read_text().replace('"talk": "talk"', '"talk": "other"'))
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match="talk 'other' is not in talks.jsonl of its run"):
+        list(finished_streams(rows, tmp_path))
+
+
 def test_a_row_without_some_of_its_streams_is_damaged(tmp_path: Path) -> None:
     folder = run(tmp_path / "a", "a", None)
     (folder / "instances" / "00" / "streams.jsonl").write_text("")

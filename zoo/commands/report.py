@@ -229,9 +229,9 @@ def join(
     if not places:
         raise ZooError("A report needs at least one run folder.")
     runs = find_runs(places)
-    if not any(run.rows for run in runs):
+    if empty := [str(run.folder) for run in runs if not run.rows]:
         raise ZooError(
-            f"{shorten_list(str(run.folder) for run in runs)} has no rows to report; resume the "
+            f"{shorten_list(empty)} has no rows to report; resume the "
             "evaluation with resume=..., or name another run."
         )
     if folder.is_dir() and any(folder.iterdir()):

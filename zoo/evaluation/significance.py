@@ -90,7 +90,8 @@ def _find_baseline(rows: Sequence[Row], name: str | None) -> int:
 
 def is_named(label: str, name: str) -> bool:
     """Return whether a row's label, or the system in it, is ``name``."""
-    return label == name or label.rpartition(" ")[0] == name
+    system, space, _ = label.rpartition(" ")
+    return label == name or (bool(space) and system == name)
 
 
 def segments_of_row(row: Row, folder: Path) -> list[ScoredSegment]:

@@ -1,5 +1,6 @@
 """Streams of finished rows, read from the files of their runs for a page of several runs."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -62,7 +63,10 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     talks_of_run: dict[Path, dict[str, Talk]] = {}
     for place, row in enumerate(rows):
         assert row.settings.run is not None
-        run, log = Path(row.settings.run).resolve(), folder / row.instances
+        run = Path(row.settings.run).resolve()
+        log = Path(
+            os.path.normpath(folder / row.instances)
+        )  # the folder before ".." need not exist
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
@@ -74,6 +78,10 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
             segments, needed_by="a page of several runs", count=row.settings.segments
         )
         of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
+        if unknown := of_talk.keys() - talks_of_run[run].keys():
+            raise ZooError(
+                f"{segments} is damaged: talk {min(unknown)!r} is not in {TALKS} of its run."
+            )
         yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
 
 
