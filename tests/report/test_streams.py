@@ -140,7 +140,7 @@ def test_segments_of_a_talk_that_the_run_lacks_are_damaged(tmp_path: Path) -> No
     segments = folder / "instances" / "00" / "segments.jsonl"
     segments.write_text(segments.read_text().replace('"talk": "talk"', '"talk": "other"'))
     rows = joined_rows(find_runs([folder]), tmp_path)
-    with pytest.raises(ZooError, match="talk 'other' is not in talks.jsonl of its run"):
+    with pytest.raises(ZooError, match=r"talk 'other' is not in talks\.jsonl of its run"):
         list(finished_streams(rows, tmp_path))
 
 

@@ -64,9 +64,7 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     for place, row in enumerate(rows):
         assert row.settings.run is not None
         run = Path(row.settings.run).resolve()
-        log = Path(
-            os.path.normpath(folder / row.instances)
-        )  # the folder before ".." need not exist
+        log = Path(os.path.normpath(folder / row.instances))  # as ``read_segments`` names it
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
