@@ -194,8 +194,9 @@ class SpokenLanguages:
 def _ids(config: GenerationConfig, key: str) -> Mapping[str, int]:
     """Return the ids that a generation config lists by language; empty if it lists none."""
     ids = config.to_dict().get(key)
-    is_listed = isinstance(ids, Mapping) and all(type(number) is int for number in ids.values())
-    return ids if is_listed else {}
+    if not isinstance(ids, Mapping) or not all(type(number) is int for number in ids.values()):
+        return {}
+    return dict(ids)
 
 
 def _code(language: Language, offered: Collection[str], *, refusal: str) -> str:
