@@ -99,7 +99,7 @@ def test_a_language_without_a_voice_is_refused_before_weights_are_read(
     ("file", "key", "value", "sentence"),
     [
         ("config.json", "eos_token_id", [3], r"has eos_token_id=\[3\], which is no token's id"),
-        ("config.json", "decoder_start_token_id", None, "decoder_start_token_id=None, which is no"),
+        ("config.json", "decoder_start_token_id", None, "decoder_start_token_id"),
         ("generation_config.json", "t2u_lang_code_to_id", ["deu"], "lists no spoken languages"),
         ("generation_config.json", "vocoder_lang_code_to_id", {"deu": "x"}, "no spoken languages"),
     ],
