@@ -178,6 +178,15 @@ def test_speech_begins_with_the_first_word(zero: Path, loaded: Load) -> None:
     assert all(gap <= 0.08 + 1e-6 for gap in gaps)
 
 
+def test_a_long_stream_keeps_neither_audio_nor_text(zero: Path, loaded: Load) -> None:
+    system = speaking(loaded(zero))
+    session = system.open("t")
+    for chunk in noise(100 * FRAME).split(system.chunk_samples):
+        system.step([session], [SpeechChunk(chunk)])
+    assert session.audio.numel() == 0
+    assert session.prefix_ids.numel() <= 5  # of one step, and the token before it
+
+
 def test_text_alone_needs_no_speech(zero: Path, loaded: Load) -> None:
     backbone = loaded(zero)
     wave = noise(20 * FRAME)

@@ -8,26 +8,15 @@ from typing import Any
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 
-# Settings that all published models share: the value of a missing key, and the accepted ones.
+# Settings that all published models share, and that names and shapes of the weights do not show:
+# the value of a missing key, and the accepted ones.
 SHARED: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "gating": ("none", ("silu",)),
     "norm": ("layer_norm", ("rms_norm_f32",)),
     "causal": (True, (True,)),
-    "layer_scale": (None, (None,)),
-    "norm_emb": (False, (False,)),
-    "bias_proj": (False, (False,)),
-    "quantize": (False, (False,)),
-    "lora": (False, (False,)),
-    "cross_attention": (False, (False, [])),
-    "demux_second_stream": (False, (False,)),
-    "extra_heads_num_heads": (0, (0,)),
-    "text_card_out": (None, (None,)),
-    "depformer_pos_emb": ("sin", ("none",)),
     "depformer_gating": ("silu", ("silu",)),
-    "depformer_layer_scale": (None, (None,)),
     "depformer_norm": (None, (None, "layer_norm")),
-    "depformer_multi_linear": (False, (True,)),
-    "depformer_weights_per_step": (False, (True,)),
+    "depformer_pos_emb": ("sin", ("none",)),
 }
 ROTATIONS = {"rope": False, "rope_concat": True}  # whether pairs are halves of a head
 

@@ -248,11 +248,13 @@ class Hibiki(Backbone):
         ]
 
     def _take_audio(self, session: Session, state: StreamState) -> None:
-        """Remove whole frames from a session and encode them."""
+        """Remove whole frames, and the text before them, from a session and encode the frames."""
         samples = session.audio
         if not session.source_ended:
             samples = samples[: samples.numel() // FRAME * FRAME]
-        session.forget(Cut(frames=-(-samples.numel() // FRAME)))
+        # the last written token stays, so that the next ones continue its word
+        written = max(session.prefix_ids.numel() - 1, 0)
+        session.forget(Cut(tokens=written, frames=-(-samples.numel() // FRAME)))
         if samples.numel():
             samples = F.pad(samples, (0, -samples.numel() % FRAME))
             codes = self.codec.encode(state.codec, samples)
@@ -367,12 +369,10 @@ class Hibiki(Backbone):
     def _hypothesis(self, session: Session, turn: Turn, *, speaks: bool) -> Hypothesis:
         """Return a turn as a hypothesis. A turn with speech and no text has a padding token."""
         tokens = turn.tokens or ([self.config.padding] if turn.codes and speaks else [])
-        speech = None
-        if speaks:
-            speech = torch.zeros(0)
-            if turn.codes:
-                state: StreamState = session.backbone_state
-                speech = self.codec.decode(state.codec, torch.stack(turn.codes)).cpu()
+        speech = torch.zeros(0) if speaks else None
+        if speaks and turn.codes:
+            codec: CodecState = session.backbone_state.codec
+            speech = self.codec.decode(codec, torch.stack(turn.codes)).cpu()
         kept = session.prefix_ids.numel()
         starts = [self.tokenizer.id_to_piece(token).startswith("▁") for token in tokens]
         return Hypothesis(
