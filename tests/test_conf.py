@@ -233,6 +233,8 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
     overrides = []
     if group == "backbone" and not choice.startswith("infinisst"):  # conventions are InfiniSST's
         overrides = ["system=streamatt"]
+    if (group, choice) == ("system", "hibiki"):  # which translates into English alone
+        overrides = ["source_language=fr", "target_language=en"]
     if group == "context":
         overrides = ["context.path=file"]
     if group == "training" and choice in EXPERIMENTS:  # the experiment sets the widths

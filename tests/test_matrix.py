@@ -39,6 +39,8 @@ LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper tr
     },
     "whisper": ["source_language=zh", "target_language=zh"],
     "qwen3_asr": ["target_language=en"],
+    "hibiki": ["source_language=fr", "target_language=en"],
+    "hibiki_2b": ["source_language=fr", "target_language=en"],
 }
 # So that chunks are counted, and audio and text are dropped, within a few seconds.
 OPTIONS = {
@@ -52,6 +54,8 @@ OPTIONS = {
     "sliding_window": ["history.seconds=2"],
 }
 TURNS = (
+    "hibiki",
+    "hibiki_2b",
     "infinisst",
     "infinisst_llama8b",
     "infinisst_minitalks",
@@ -60,13 +64,19 @@ TURNS = (
     "learned_wait_qwen3_omni",
 )
 SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
-UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
+# The recogniser writes the best path of its frames, and Hibiki samples.
+UNSEARCHED = ("recogniser_minitalks", "hibiki", "hibiki_2b", SERVED)
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
-FEWER_STAGES = {SERVED: {"decode"}, "recogniser_minitalks": {"features", "encoder"}}
+FEWER_STAGES = {
+    SERVED: {"decode"},
+    "recogniser_minitalks": {"features", "encoder"},
+    "hibiki": {"encoder", "decode"},
+}
 # of the same classes as smaller choices
 AT_REAL_SIZE = (
     "cascade_gemma3",
     "cascade_qwen3",
+    "hibiki_2b",
     "infinisst",
     "infinisst_llama8b",
     "lst_llama8b",

@@ -62,6 +62,23 @@ def test_a_pipe_is_not_read(kind: str, pipe: Path) -> None:
         READERS[kind](pipe)
 
 
+def test_a_link_out_of_a_run_is_refused_unless_wandb_made_it(tmp_path: Path) -> None:
+    logs = tmp_path / "run" / "wandb" / "offline-run-20260101_000000-abc" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "debug-core.log").symlink_to("/root/.cache/wandb/logs/core-debug.log")
+    check_links(tmp_path / "run")
+    (logs / "debug.log").symlink_to(tmp_path / "other")
+    with pytest.raises(ZooError, match=r"debug\.log is a link out of .*; replace it by a file"):
+        check_links(tmp_path / "run")
+
+
+def test_a_text_that_no_memory_holds_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "terms.txt").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ZooError, match=r"terms\.txt has more than 1000 MB, as no text has"):
+        text.read_text(tmp_path / "terms.txt")
+
+
 def test_an_empty_path_is_none() -> None:
     with pytest.raises(ZooError, match="There is no file or folder ''"):
         to_overrides([""])

@@ -79,6 +79,21 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     f"evaluate evaluation.talks={'9' * 400}": (
         "evaluation.talks must be a number of at most 1000000000, not a whole number of more than "
     ),
+    "evaluate evaluation.significance=[bootstrap] evaluation.resamples=1": (
+        "significance needs resamples of at least 40, not 1."
+    ),
+    "evaluate evaluation.significance=[randomisation] evaluation.trials=19": (
+        "significance needs trials of at least 20, not 19."
+    ),
+    "evaluate evaluation.knob_values=[1,100000]": (
+        "System 'infinisst' needs steps (chunk_seconds x latency_multiplier) of at most 3600 s, "
+        "not 96000 s."
+    ),
+    "evaluate system.latency_multiplier=3751": "System 'infinisst' needs steps (chunk_seconds x",
+    "evaluate system=local_agreement evaluation.knob_values=[3601]": (
+        "System 'local_agreement' needs steps (chunk_seconds x latency_multiplier) of at most 36"
+    ),
+    "evaluate system=streamatt system.chunk_seconds=3601": "System 'streamatt' needs steps (chunk",
     f"evaluate seed={'9' * 5000}": "A number on the command line has thousands of digits",
     "evaluate evaluation.batch_size=100000000000": "evaluation.batch_size must be a number of at",
     "evaluate evaluation.knob_values=[nan]": "evaluation.knob_values must be a number of at most",
@@ -114,6 +129,9 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "train --cfg hydra --package hydra.x": "--package: there is no 'hydra.x' in the configurat",
     "evaluate metric=terms": (
         "evaluation.metrics.TermAccuracy.glossary needs a value; write evaluation.metrics."
+    ),
+    "evaluate system=replay system.log='' data=recorded": (
+        "system=replay needs system.log, the path of a recorded log."
     ),
     "evaluate hydra.searchpath=[file:///nowhere]": "There is no folder /nowhere (file) with",
     "evaluate hydra.searchpath=[nowhere]": "There is no folder nowhere (file) with",

@@ -20,7 +20,7 @@ LONGEST = 200  # bytes of a name; file systems allow 255 for a name with additio
 MOST = 1e9  # largest number that a setting may have, unless it is one of these
 MOST_BY_NAME = {  # settings that determine memory or processes, and large ones, by their name
     **dict.fromkeys(("workers", "data_workers", "jobs", "samplers", "devices", "num_nodes"), 1024),
-    **dict.fromkeys(("beams", "ns_steps"), 1000),
+    **dict.fromkeys(("beams", "ns_steps", "samples"), 1000),
     **dict.fromkeys(("layers", "heads", "keep_best", "median_filter", "iterations"), 10_000),
     **dict.fromkeys(("batch_size", "offline_batch_size", "rank", "hidden", "ff"), 100_000),
     **dict.fromkeys(("max_tokens", "max_units", "tokens_per_chunk", "latency_tokens"), 1_000_000),

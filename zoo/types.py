@@ -47,6 +47,7 @@ class Capability(StrEnum):
         PREFIX: A hypothesis may be written in part. The next hypothesis continues the written
             prefix and is computed from all kept audio.
         SPEECH: Decoder states from which target speech can be generated.
+        WAVEFORM: The target speech itself, which the model generates together with the text.
         AUDIO_TRIMMING: The oldest kept audio can be dropped at any frame.
         CONTEXT: The prompt takes a text and terms; see ``Context``.
     """
@@ -56,6 +57,7 @@ class Capability(StrEnum):
     TURNS = "turns"
     PREFIX = "prefix"
     SPEECH = "speech"
+    WAVEFORM = "waveform"
     AUDIO_TRIMMING = "audio_trimming"
     CONTEXT = "context"
 
@@ -169,6 +171,7 @@ class Hypothesis:
         decoder_states: (opening + prefix + new, width) states of the text decoder, from which
             speech is generated, or None. The ``opening`` rows belong to the start and language
             tokens before the text.
+        speech: (n,) float32 target speech at 16 kHz that belongs to the new tokens, or None.
         truncated: The backbone stopped decoding at a length limit of its own.
         must_restart: The text cannot be continued: it repeated itself, and the backbone removed the
             repetitions; or it fills all positions of the decoder.
@@ -182,6 +185,7 @@ class Hypothesis:
     sentence_ends: Tensor | None = None
     transcript: str | None = None
     decoder_states: Tensor | None = None
+    speech: Tensor | None = None
     truncated: bool = False
     must_restart: bool = False
 

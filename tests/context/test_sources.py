@@ -53,6 +53,7 @@ def test_a_pdf_gives_the_text_of_its_pages(tmp_path: Path) -> None:
     [
         (Glossary, "terms.txt", "\n \n", "no terms"),
         (Glossary, "terms.txt", "a\tb\tc", "Line 1 of glossary .* a source term, a tab"),
+        (Glossary, "terms.txt", "a " * 150, "each of at most 200 characters, not 'a a a"),
         (Glossary, "terms.txt", "a\n\tb", "Line 2 of glossary"),
         (Glossary, "terms.txt", b"\xff\xfe", "not a text file in UTF-8"),
         (Glossary, "terms.txt", "\n".join(map(str, range(101))), "101 terms, but prompts take"),

@@ -95,6 +95,8 @@ def test_rows_are_compared_with_the_first_system(tmp_path: Path, rows: list[Row]
 def test_the_baseline_has_a_name(tmp_path: Path, rows: list[Row], baseline: str) -> None:
     found = with_significance(rows, tmp_path, QUICK, baseline=baseline)
     assert [bool(one.p_values) for one in found] == [True, True, False, True, False]
+    with pytest.raises(ZooError, match="Unknown baseline ''; choose one of: oracle, good, bad"):
+        with_significance(rows, tmp_path, QUICK, baseline="")
     message = r"Unknown baseline 'm=2'; choose one of: oracle, good, bad, same\."
     with pytest.raises(ZooError, match=message):
         with_significance(rows, tmp_path, QUICK, baseline="m=2")

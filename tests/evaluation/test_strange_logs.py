@@ -298,6 +298,18 @@ REFUSED: dict[str, tuple[Lines, str, str, str]] = {
         "",
         "9 different units in 0.009 s of source; are its times seconds instead of milliseconds",
     ),
+    "a delay that is true": (
+        [stream(0, "a", "Ja.", 1.0, delays=[True])],
+        "",
+        "",
+        "talk 'a' has 'delays' that are not a list of numbers",
+    ),
+    "a name with control characters": (
+        [stream(0, "a\x1b[2J\u202e", "Ja.", 1.0)],
+        "",
+        "",
+        "has a name that is not UTF-8 or has control characters; rename it",
+    ),
     "the same talk twice": (
         [TALKS[0], {**TALKS[0]}],
         YAML,

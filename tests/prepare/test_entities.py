@@ -8,7 +8,7 @@ import pytest
 from tests.prepare.test_prefixes import model  # noqa: F401 (a fixture)
 from zoo.errors import ZooError
 from zoo.formats.glossary import read_glossary
-from zoo.prepare.entities import EntityLister, listed, write_glossaries
+from zoo.prepare.entities import EntityLister, listed, main, write_glossaries
 
 PAPER = "SimulTrans: Reading  and writing. Ada Byron, Turing Lab. We train BERT on MuST-C."
 
@@ -75,6 +75,13 @@ def test_refusals(tmp_path: Path) -> None:
         write_glossaries(tmp_path / "papers", tmp_path / "out", Scripted(""))
     with pytest.raises(ZooError, match="no file"):
         write_glossaries(tmp_path / "none.pdf", tmp_path / "out", Scripted(""))
+    (tmp_path / "papers" / "a.PDF").unlink()
+    for documents in (tmp_path / "papers", tmp_path / "papers" / "a.txt"):
+        with pytest.raises(ZooError, match="has the documents; name another folder"):
+            write_glossaries(documents, tmp_path / "papers" / ".", Scripted(""))
+    for folder in (tmp_path / "papers" / "a.txt", Path("/proc/simulzoo"), Path("a\0b")):
+        with pytest.raises(ZooError, match=r"folder=.* (is not a folder|cannot be|is no path)"):
+            write_glossaries(tmp_path / "papers", folder, Scripted(""))
     with pytest.raises(ZooError, match="least_answers"):
         EntityLister(name="model", samples=2, least=3)
 
@@ -87,3 +94,22 @@ def test_answers_are_sampled(model: Path) -> None:  # noqa: F811
     settings = lister._network.generation_config
     assert (settings.do_sample, settings.temperature) == (True, 0.7)
     assert lister.entities("bad") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--seed", "-1"], "The command needs seed of at least 0, not -1."),
+        (["--seed", str(2**70)], "The command needs seed of at most 9.22337203685478e+18, not"),
+        (["--samples", "1000000000"], "A list of entities needs samples of at most 1000, not"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(
+    options: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text(PAPER)
+    given = [str(tmp_path / "a.txt"), str(tmp_path / "out"), "--model", "none", *options]
+    with pytest.raises(SystemExit) as left:
+        main(given)
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")

@@ -19,6 +19,7 @@ PAGES = (
     "learned_wait",
     "streamuni",
     "simulu",
+    "hibiki",
     "corpora",
     "context",
     "iwslt",

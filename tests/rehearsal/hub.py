@@ -27,7 +27,7 @@ from transformers import (
     Wav2Vec2ForCTC,
 )
 
-from tests.fixtures import tiny_checkpoints
+from tests.fixtures import hibiki_layout, tiny_checkpoints
 from tests.fixtures.tiny_models import CAUSAL, ENCODER, TEXTS
 from zoo.backbones.cascade.prompt import Template
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
@@ -149,6 +149,11 @@ MODELS: dict[str, Make] = {
     "openai/whisper-large-v3": tiny_checkpoints.whisper,
     "openai/whisper-small": partial(tiny_checkpoints.whisper, seed=1),
     "nvidia/canary-1b-v2": tiny_checkpoints.canary,
+    "kyutai/hibiki-zero-3b-pytorch-bf16": hibiki_layout.hibiki,
+    "kyutai/hibiki-2b-pytorch-bf16": partial(
+        hibiki_layout.hibiki, joined=True, **hibiki_layout.FIRST
+    ),
+    "kyutai/mimi": hibiki_layout.mimi,
     "sentence-transformers/LaBSE": labse,
 }
 LARGE: dict[str, Make] = {  # bfloat16 and sharded

@@ -305,10 +305,20 @@ def test_results_of_other_people(
     assert line.startswith(f"error: {path} {sentence}")
 
 
+def test_an_evaluation_that_ended_before_its_first_row_is_no_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.csv").write_text("step,a\n")
+    (tmp_path / "run.json").write_text('{"kind": "evaluate"}')
+    with pytest.raises(SystemExit):
+        main([str(tmp_path)])
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} has no results.json; name the")
+
+
 def test_a_run_without_rows_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    empty = run(tmp_path / "run", [])
+    empty, other = run(tmp_path / "run", []), run(tmp_path / "other", [row("a", 50.0)])
     with pytest.raises(SystemExit) as left:
-        main([str(empty), "--output", str(tmp_path / "report")])
+        main([str(empty), str(other), "--output", str(tmp_path / "report")])
     assert left.value.code == 2
     assert f"error: {empty} has no rows to report; resume" in capsys.readouterr().err
     assert not (tmp_path / "report").exists()

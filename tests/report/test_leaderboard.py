@@ -1,5 +1,8 @@
 """The leaderboard and the model cards are written from recorded results."""
 
+import json
+import os
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from zoo.commands.report import main as report
 from zoo.report import card, leaderboard
 from zoo.report.card import CARD, Card, read_card
 from zoo.results.record import Evaluation, read_evaluations, write_evaluations
@@ -116,6 +120,13 @@ def test_a_card_gets_the_scores_of_its_weights_and_keeps_the_rest(
     assert [one["value"] for one in model["results"][0]["metrics"]] == [50.1, 1.23]
 
 
+def test_the_command_of_a_page_can_be_copied_into_a_shell(run: Path) -> None:
+    typed = ['compare={a: ["policy.k=3"]}', "data.root=/my data/$x"]
+    (run / "overrides.yaml").write_text(json.dumps([*typed, "logger=csv"]))
+    (evaluation,) = read_evaluations([run], start=START)
+    assert shlex.split(evaluation.command) == ["python", "evaluate.py", *typed]
+
+
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     evaluation = Evaluation("2026-11-26", None, False, "evaluate", (row("a", 1.0),))
     write_evaluations([evaluation], tmp_path / "record.json")
@@ -149,3 +160,40 @@ def test_a_damaged_file_is_one_sentence(
         main(arguments[main])
     assert sentence in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [CARD]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("pipe", "pipe is a pipe, a socket or a device, not a file."),  # it would be replaced
+        ("none/page.md", "cannot be written: there is no folder "),
+        ("/proc/simulzoo", "/proc/simulzoo"),
+        ("", "there is no file or folder ''"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--output", "--record"])
+def test_a_place_without_a_file_is_one_sentence(
+    option: str, name: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    place = str(tmp_path / name) if name else ""
+    page = ["--output", str(tmp_path / "page.md")] if option == "--record" else []
+    with pytest.raises(SystemExit) as left:
+        leaderboard.main([str(RECORD), *PUBLISHED, *page, option, place])
+    printed = capsys.readouterr().err
+    assert left.value.code == 2
+    assert sentence in printed.splitlines()[-1]
+    assert "Traceback" not in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_run_folder_whose_name_is_no_text_is_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / os.fsdecode(b"r\xff")
+    run.rename(other)
+    with pytest.raises(SystemExit) as left:
+        report([str(other), "--output", str(tmp_path / "out")])
+    assert left.value.code == 2
+    assert "is not in UTF-8; rename the file or folder." in capsys.readouterr().err

@@ -58,7 +58,7 @@ def run(folder: Path, system: str, audio: Path | None) -> Path:
         scores={"BLEU": 50.0},
         signatures={},
         instances="instances/00/instances.log",
-        settings=RowSettings(convention="cumulative"),
+        settings=RowSettings(convention="cumulative", talks=1, segments=2),
     )
     offline = replace(row, kind="ceiling", instances="instances/01/instances.log")
     log = folder / row.instances
@@ -113,6 +113,43 @@ def test_a_page_needs_no_audio(tmp_path: Path) -> None:
     assert [stream.talk.audio for stream in streams] == [None, None]
     write_report(tmp_path / "page.html", rows=rows, streams=streams, title="t", context={})
     assert '"marks":["==","="]' in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("kept", "sentence"),
+    [
+        ([1], "it has segment 1 of talk 'talk' where segment 0 belongs"),
+        ([0, 0, 1], "it has segment 0 of talk 'talk' where segment 1 belongs"),
+        ([0], "it has 1 segments, its row 2"),
+    ],
+)
+def test_segments_with_a_missing_or_doubled_line_are_damaged(
+    kept: list[int], sentence: str, tmp_path: Path
+) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    segments = folder / "instances" / "00" / "segments.jsonl"
+    lines = segments.read_text().splitlines(keepends=True)
+    segments.write_text("".join(lines[place] for place in kept))
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match=sentence):
+        list(finished_streams(rows, tmp_path))
+
+
+def test_segments_of_a_talk_that_the_run_lacks_are_damaged(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    segments = folder / "instances" / "00" / "segments.jsonl"
+    segments.write_text(segments.read_text().replace('"talk": "talk"', '"talk": "other"'))
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match=r"talk 'other' is not in talks\.jsonl of its run"):
+        list(finished_streams(rows, tmp_path))
+
+
+def test_a_row_without_some_of_its_streams_is_damaged(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    (folder / "instances" / "00" / "streams.jsonl").write_text("")
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match="00 is damaged: it has 0 streams, its row 1"):
+        list(finished_streams(rows, tmp_path))
 
 
 def test_runs_without_talks_have_no_streams_and_damage_is_one_sentence(tmp_path: Path) -> None:

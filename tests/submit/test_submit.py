@@ -156,6 +156,27 @@ def test_a_folder_with_files_is_refused(
     assert capsys.readouterr().err == "error: folder=out is not empty; name a new folder.\n"
 
 
+@pytest.mark.parametrize("typed", ["hydra.run.dir=mine", "resume=mine", "smoke=true"])
+def test_what_the_command_sets_itself_is_refused(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        job.main(["system=streamatt", "folder=out", typed])
+    assert left.value.code == 2
+    sentence = f"zoo.submit evaluates the system in a new run folder; leave out {typed}."
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_cannot_be_copied_are_refused_before_the_evaluation(tmp_path: Path) -> None:
+    for parent in ("a", "b"):
+        (tmp_path / parent / "weights").mkdir(parents=True)
+    folders = {name: str(tmp_path / name / "weights") for name in ("a", "b")}
+    with pytest.raises(ZooError, match="Two folders of weights have the name weights"):
+        job.check_content(folders)
+
+
 def test_development_talks_without_references_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

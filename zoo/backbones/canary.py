@@ -23,6 +23,7 @@ from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
+    control_id,
     load_network,
     load_part,
     model_type,
@@ -130,7 +131,7 @@ class Canary(EncoderDecoder):
         self._check_encoder(extractor)
         self.spectrogram = PaddedSpectrogram(extractor.feature_size)
         self.decoder = Decoder(network.model.decoder, network.proj_out)
-        self.end = int(network.config.eos_token_id)
+        self.end = control_id(network.config, "eos_token_id", self.name)
         check_tokenizer(
             self.tokenizer,
             self.name,

@@ -89,7 +89,7 @@ class SpeechToText(EncoderDecoder):
                 f"{self.name} has {len(encoder.conv.conv_layers)} subsampling layers; only 2 "
                 "(frames of 40 ms) are supported."
             )
-        self.end = int(network.config.eos_token_id)
+        self.end = control_id(network.config, "eos_token_id", self.name)
         special_tokens = {str(self.tokenizer.eos_token): self.end}
         check_tokenizer(
             self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=special_tokens

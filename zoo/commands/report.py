@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 from rich.console import Group, RenderableType
 
-from zoo.config.commands import program, run_script
+from zoo.config.commands import named_path, program, run_script
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.comet import runs_with_comet
@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "comet_python=PATH names the Python of its environment",
     )
     default = Path("outputs") / "report" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    parser.add_argument("--output", type=Path, default=default, help="new folder of the report")
+    parser.add_argument(
+        "--output", type=named_path, default=default, help="new folder of the report"
+    )
     parser.add_argument("--scores", type=lambda names: names.split(","), help="columns: NAME,NAME")
     add_tables(parser)
     add_tests(parser)
@@ -227,9 +229,9 @@ def join(
     if not places:
         raise ZooError("A report needs at least one run folder.")
     runs = find_runs(places)
-    if not any(run.rows for run in runs):
+    if empty := [str(run.folder) for run in runs if not run.rows]:
         raise ZooError(
-            f"{shorten_list(str(run.folder) for run in runs)} has no rows to report; resume the "
+            f"{shorten_list(empty)} has no rows to report; resume the "
             "evaluation with resume=..., or name another run."
         )
     if folder.is_dir() and any(folder.iterdir()):

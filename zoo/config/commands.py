@@ -4,6 +4,7 @@ import logging
 import os
 import select
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -48,6 +49,16 @@ def program(module: str) -> str:
     """
     name = Path(sys.argv[0]).name
     return name if name.startswith(PREFIX) else f"python -m {module}"
+
+
+def named_path(text: str) -> Path:
+    """Return the path that a word of a command line names.
+
+    Raises ArgumentTypeError for a blank word, which ``Path`` takes for the current folder.
+    """
+    if not text.strip():
+        raise ArgumentTypeError("there is no file or folder ''")
+    return Path(text)
 
 
 def exit_with(message: str) -> NoReturn:

@@ -146,10 +146,8 @@ class _Launch:
         cannot make the run folder.
         """
         if isinstance(error, OSError):
-            return (
-                f"Cannot write to the run folder {error.filename}: {error.strerror}; choose "
-                "another one."
-            )
+            folder = f" {error.filename}" if error.filename else ""  # of a folder that is gone
+            return f"Cannot write to the run folder{folder}: {error.strerror}; choose another one."
         if "integer string conversion" in str(error):  # of Python
             return "A number on the command line has thousands of digits; give a smaller one."
         return null_choice(self.overrides, self.folders) or one_line(error)

@@ -31,6 +31,7 @@ UNUSABLE = (
     *(errno.ELOOP, errno.EIO, errno.ESTALE, errno.EISDIR, errno.ENOTDIR),
 )
 NEARLY_NOTHING = 64 * 1024  # a disk with fewer free bytes than this counts as full
+WANDB_LINK = "wandb/*/logs/debug-core.log"  # in a run folder, to the log of W&B's service
 SUFFIX = ".part"  # suffix of a file that is not complete; the next attempt overwrites the file
 
 
@@ -39,7 +40,13 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file, which becomes ``path`` when the block succeeds.
 
     After an error the temporary file is removed and ``path`` is as before.
+
+    Raises ZooError for a folder that is missing or refuses files, and for a pipe or device, which
+    the file would replace.
     """
+    check_regular(path)
+    if not path.name or not path.parent.is_dir():
+        raise ZooError(f"{str(path)!r} cannot be written: there is no folder {path.parent}.")
     temporary = path.with_name(path.name + SUFFIX)
     # A copied folder may contain such a link, and writing would follow it.
     if temporary.is_symlink():
@@ -48,6 +55,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         temporary.replace(path)
+    except FileNotFoundError as error:
+        if error.filename != str(temporary):
+            raise
+        raise ZooError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync(path.parent)
@@ -123,10 +134,13 @@ def check_regular(path: Path) -> None:
 def check_links(folder: Path) -> None:
     """Raise ZooError if a file in a folder is a link to a place outside of the folder, or no file.
 
-    What continues the work of another person would write through such a link.
+    What continues the work of another person would write through such a link. W&B's own link to the
+    log of its service is allowed: W&B makes it anew in each run and nothing writes to it.
     """
     root = folder.resolve()
     for path in folder.rglob("*"):
+        if path.is_symlink() and path.match(WANDB_LINK):
+            continue
         check_regular(path)
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             raise ZooError(f"{path} is a link out of {folder}; replace it by a file.")
@@ -235,6 +249,8 @@ def check_can_be_written(folder: Path, key: str) -> None:
                 pass
     except OSError as error:
         reason = f"cannot be written to: {error.strerror}"
+    except ValueError as error:
+        reason = f"is no path: {error}"
     if reason:
         raise ZooError(
             f"{key}={shorten(folder)}: {shorten(existing)} {reason}; choose another folder."

@@ -86,7 +86,11 @@ def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[
     if not all(rows[index].has_references for index in scorable):
         check_reference_free(comet)
     segments = [
-        read_segments(_segments_file(logs[index]), needed_by=f"COMET of {rows[index].system!r}")
+        read_segments(
+            _segments_file(logs[index]),
+            needed_by=f"COMET of {rows[index].system!r}",
+            count=rows[index].settings.segments,
+        )
         for index in scorable
     ]
     texts = [

@@ -108,7 +108,9 @@ class ScoredRun:
             flags=(*row.flags, *scored.flags),
             talks=scored.talks,
             stages=stage_parts(instances),
-            settings=row_settings(row, self.settings, instances, talks),
+            settings=replace(
+                row_settings(row, self.settings, instances, talks), segments=len(segments)
+            ),
         )
         write_files(self.folder / row.instances, instances, talks, scored.transcripts)
         write_segment_files(folder, talks, segments, referenced=is_referenced)

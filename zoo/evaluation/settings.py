@@ -53,8 +53,8 @@ class Settings:
             with at least one, rows also have 95 % intervals (empty: neither).
         baseline: row with which the others are compared, such as ``infinisst m=2``, or name of a
             system, whose first row it is (None: the first row of each test set).
-        resamples: number of bootstrap resamples.
-        trials: number of trials of approximate randomisation.
+        resamples: number of bootstrap resamples, at least 40.
+        trials: number of trials of approximate randomisation, at least 20.
         resampling_seed: seed of resamples and trials.
     """
 

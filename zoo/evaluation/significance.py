@@ -90,13 +90,14 @@ def _find_baseline(rows: Sequence[Row], name: str | None) -> int:
 
 def is_named(label: str, name: str) -> bool:
     """Return whether a row's label, or the system in it, is ``name``."""
-    return label == name or label.rpartition(" ")[0] == name
+    system, space, _ = label.rpartition(" ")
+    return label == name or (bool(space) and system == name)
 
 
 def segments_of_row(row: Row, folder: Path) -> list[ScoredSegment]:
     """Read the segments of a row. Raises ZooError for a missing or damaged file."""
     path = (folder / row.instances).with_name(NAME)
-    return read_segments(path, needed_by=f"a test of {row.label!r}")
+    return read_segments(path, needed_by=f"a test of {row.label!r}", count=row.settings.segments)
 
 
 def _check_references(

@@ -12,6 +12,7 @@ from typing import get_args
 
 from zoo.errors import ZooError
 from zoo.formats.text import Record
+from zoo.talks import check_talk_name
 from zoo.types import Convention, EventKind, Instance, Seconds
 
 LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
@@ -62,6 +63,7 @@ def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool =
         ZooError: A duration, delay or elapsed time is impossible, a value is no text, or the
             convention is unknown.
     """
+    check_talk_name(instance.talk, where)
     length = instance.source_length
     if not 0 < length <= LONGEST:
         raise ZooError(f"{where} has a source of {length:g} s; it must be above 0 and finite.")

@@ -48,5 +48,6 @@ def read_pdf(path: Path) -> str:
     except ZooError:
         raise
     except Exception as error:  # a damaged file raises errors of any class in the library
-        raise ZooError(f"{path} is not read as a PDF: {error}.") from error
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise ZooError(f"{path} is not read as a PDF: {reason}.") from error
     return text.replace("-\n", "")

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from zoo.disk.files import check_regular
 from zoo.errors import ZooError, shorten
-from zoo.formats.text import LONGEST_LINE, read_text
+from zoo.formats.text import read_text
 from zoo.types import Term
 
 GLOSSARIES = (".txt", ".tsv")  # suffixes
 LARGEST = 100_000  # terms
+LONGEST = 200  # characters of a term; a longer text is a sentence
 
 
 def read_glossary(path: Path) -> list[Term]:
@@ -30,10 +31,10 @@ def read_glossary(path: Path) -> list[Term]:
         if not line.strip():
             continue
         texts = [" ".join(text.split()) for text in line.split("\t")]
-        if len(texts) > 2 or not all(texts) or len(line) > LONGEST_LINE:
+        if len(texts) > 2 or not all(0 < len(text) <= LONGEST for text in texts):
             raise ZooError(
                 f"Line {number} of glossary {path} has to be a term, or a source term, a tab and "
-                f"its translation, not {shorten(line)!r}."
+                f"its translation, each of at most {LONGEST} characters, not {shorten(line)!r}."
             )
         terms[Term(texts[0], texts[-1])] = None
     if not terms:

@@ -191,7 +191,10 @@ def _source(record: Line) -> str:
 
 def _seconds(record: Line, key: str, where: str) -> list[Seconds]:
     try:
-        return [float(time) / MS for time in record.get(key) or ()]
+        times = record.get(key) or ()
+        if any(isinstance(time, bool) for time in times):
+            raise TypeError("true and false are no numbers")
+        return [float(time) / MS for time in times]
     except (TypeError, ValueError) as error:
         raise ZooError(f"{where} has {key!r} that are not a list of numbers.") from error
 

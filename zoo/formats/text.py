@@ -26,6 +26,7 @@ class Line(Record):
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # two of them are one character in JSON
+LARGEST = 1_000_000_000  # bytes of a text file; a log of a whole test set has a tenth
 LONGEST_LINE = 1_000_000  # characters; a talk of two hours has 0.1 million
 MS = 1000.0  # milliseconds per second
 
@@ -38,6 +39,8 @@ def read_text(path: Path) -> str:
     if not path.is_file():
         raise ZooError(f"There is no file {path}.")
     try:
+        if path.stat().st_size > LARGEST:
+            raise ZooError(f"{path} has more than {LARGEST // 1_000_000} MB, as no text has.")
         content = path.read_bytes()
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error

@@ -29,6 +29,8 @@ Values = NDArray[np.float64]
 
 SACREBLEU_TESTS: dict[Test, str] = {"bootstrap": "bs", "randomisation": "ar"}
 SEED_VARIABLE = "SACREBLEU_SEED"  # sacreBLEU reads its seed from the environment
+LEAST_RESAMPLES = 40  # fewer have no 2.5 percentile
+LEAST_TRIALS = 20  # no p-value of fewer is below 0.05
 PART = 500  # trials whose swaps are multiplied at once, to bound memory
 
 
@@ -55,8 +57,9 @@ class Resampling:
         for test in self.tests:
             check_choice("test of significance", test, get_args(Test))
         # sacreBLEU draws other numbers in every run with seed 0
-        counts = {"resamples": self.resamples, "trials": self.trials, "seed": self.seed}
-        check_numbers("significance", least=1, **counts)
+        check_numbers("significance", least=1, seed=self.seed)
+        check_numbers("significance", least=LEAST_RESAMPLES, resamples=self.resamples)
+        check_numbers("significance", least=LEAST_TRIALS, trials=self.trials)
 
 
 @dataclass(frozen=True, slots=True)

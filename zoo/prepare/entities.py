@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from zoo.config.commands import program, run_script
-from zoo.disk.files import write_text
+from zoo.config.commands import named_path, program, run_script
+from zoo.disk.files import check_can_be_written, write_text
 from zoo.errors import ZooError, check_numbers
 from zoo.formats.documents import DOCUMENTS, read_document
 from zoo.languages import language
@@ -124,6 +124,9 @@ def write_glossaries(
         ZooError: there is no document, one cannot be read, or the folder is not writable.
     """
     check_numbers("A document", least=1, max_words=max_words)
+    check_can_be_written(folder, "folder")
+    if (documents if documents.is_dir() else documents.parent).resolve() == folder.resolve():
+        raise ZooError(f"{folder} has the documents; name another folder for the glossaries.")
     paths = [documents]
     if documents.is_dir():
         paths = sorted(path for path in documents.iterdir() if path.suffix.lower() in DOCUMENTS)
@@ -161,8 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog=program("zoo.prepare.entities"),
         description="Write a glossary of the names and terms of each document.",
     )
-    parser.add_argument("documents", type=Path, help="a PDF or text file, or a folder of them")
-    parser.add_argument("folder", type=Path, help="folder of the glossaries")
+    parser.add_argument(
+        "documents", type=named_path, help="a PDF or text file, or a folder of them"
+    )
+    parser.add_argument("folder", type=named_path, help="folder of the glossaries")
     parser.add_argument("--model", required=True, help="hub id or folder of a language model")
     parser.add_argument("--samples", type=int, default=16, help="answers per document (16)")
     parser.add_argument("--least", type=int, default=8, help="answers that must have an entity (8)")
@@ -172,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
 
     def write() -> None:
+        check_numbers("The command", least=0, seed=given.seed)
         torch.manual_seed(given.seed)
         lister = EntityLister(
             name=given.model, samples=given.samples, least=given.least, dtype=given.dtype

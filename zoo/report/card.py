@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from zoo.config.commands import job_command, program, run_script
+from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
@@ -75,12 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     parser = argparse.ArgumentParser(prog=program("zoo.report.card"), description=__doc__)
     parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="FOLDER", help="exported or shipped checkpoint"
+        "folders",
+        nargs="+",
+        type=named_path,
+        metavar="FOLDER",
+        help="exported or shipped checkpoint",
     )
     parser.add_argument(
         "--results",
         nargs="+",
-        type=Path,
+        type=named_path,
         required=True,
         metavar="RUN",
         help="run folder of evaluate.py, or docs/leaderboard.json",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from zoo.config.commands import job_command, program, run_script
+from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
@@ -74,16 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Path,
+        type=named_path,
         metavar="RUN",
         help="run folder, folder of run folders, or a file of --record",
     )
-    parser.add_argument("--record", type=Path, help="file to write what the page needs of the runs")
     parser.add_argument(
-        "--published", type=Path, default=DOCS / "published.yaml", help="figures of papers"
+        "--record", type=named_path, help="file to write what the page needs of the runs"
     )
     parser.add_argument(
-        "--output", type=Path, default=DOCS / "leaderboard.md", help="page to write"
+        "--published", type=named_path, default=DOCS / "published.yaml", help="figures of papers"
+    )
+    parser.add_argument(
+        "--output", type=named_path, default=DOCS / "leaderboard.md", help="page to write"
     )
     given = parser.parse_args(arguments)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from zoo.disk.files import check_regular
+from zoo.disk.files import check_name_is_text, check_regular
 from zoo.disk.parsing import parse_json, parse_yaml
 from zoo.errors import ZooError
 from zoo.results.regimes import with_regimes
@@ -81,6 +81,8 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
             )
             for path in paths
         ]
+        for run in found:
+            check_name_is_text(run.folder)  # the rows of a report name it
         found = [run for run in found if run.folder == place or not run.is_joined]
         if not found:
             others = " but those of reports on other runs" if paths else ""

@@ -5,6 +5,7 @@ small file, from which the page can be written again without the run.
 """
 
 import json
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -108,7 +109,7 @@ def _evaluation(run: FinishedRun, start: str) -> Evaluation:
         date=f"{written:%Y-%m-%d}",
         commit=git.get("commit"),
         changed=bool(git.get("dirty")),
-        command=" ".join([start, *run.overrides]),
+        command=f"{start} {shlex.join(run.overrides)}".rstrip(),
         rows=tuple(_shortened(row, shown) for row in rows),
     )
 

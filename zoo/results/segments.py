@@ -1,6 +1,7 @@
 """Reference segments of a row with the output that was assigned to them: ``segments.jsonl``."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -53,15 +54,16 @@ def write_segments(path: Path, segments: Sequence[ScoredSegment]) -> None:
     write_text(path, json_lines(asdict(segment) for segment in segments))
 
 
-def read_segments(path: Path, *, needed_by: str) -> list[ScoredSegment]:
+def read_segments(path: Path, *, needed_by: str, count: int | None = None) -> list[ScoredSegment]:
     """Read the segments of a row.
 
     Args:
         path: ``segments.jsonl`` beside the log of the row.
         needed_by: what needs the segments, for the error message.
+        count: number of segments of the row; None: unknown, as of another version.
 
     Raises:
-        ZooError: the file is missing or damaged.
+        ZooError: the file is missing or damaged, or a line is missing or doubled.
     """
     from pydantic import ValidationError
 
@@ -72,11 +74,27 @@ def read_segments(path: Path, *, needed_by: str) -> list[ScoredSegment]:
         )
     try:
         lines = path.read_bytes().split(b"\n")
-        return [_reader().validate_json(line, strict=True) for line in lines if line]
+        segments = [_reader().validate_json(line, strict=True) for line in lines if line]
     except ValidationError as error:
         raise ZooError(f"{path} is damaged ({first_problem(error)}).") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+    _check_complete(path, segments, count)
+    return segments
+
+
+def _check_complete(path: Path, segments: Sequence[ScoredSegment], count: int | None) -> None:
+    """Raise ZooError if a line is missing or doubled; arguments as in ``read_segments``."""
+    seen: Counter[str] = Counter()
+    for segment in segments:
+        if segment.segment != seen[segment.talk]:
+            raise ZooError(
+                f"{path} is damaged: it has segment {segment.segment} of talk {segment.talk!r} "
+                f"where segment {seen[segment.talk]} belongs."
+            )
+        seen[segment.talk] += 1
+    if count is not None and len(segments) != count:
+        raise ZooError(f"{path} is damaged: it has {len(segments)} segments, its row {count}.")
 
 
 @cache

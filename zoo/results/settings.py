@@ -60,6 +60,7 @@ class RowSettings:
         rules: name of the counting rules.
         view: ``talks``, or ``segments`` if each stream is one reference segment.
         talks: number of streams.
+        segments: number of lines of ``segments.jsonl``.
         metrics: metrics of ``evaluation.metrics`` by name.
         references: whether the talks have references.
         ranks: number of processes that streamed.
@@ -88,6 +89,7 @@ class RowSettings:
     rules: str | None = None
     view: str | None = None
     talks: int | None = None
+    segments: int | None = None
     metrics: Mapping[str, MetricFacts] = field(default_factory=dict)
     references: bool = True
     ranks: int | None = None

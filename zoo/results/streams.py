@@ -1,5 +1,6 @@
 """Streams of finished rows, read from the files of their runs for a page of several runs."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -62,7 +63,8 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
     talks_of_run: dict[Path, dict[str, Talk]] = {}
     for place, row in enumerate(rows):
         assert row.settings.run is not None
-        run, log = Path(row.settings.run).resolve(), folder / row.instances
+        run = Path(row.settings.run).resolve()
+        log = Path(os.path.normpath(folder / row.instances))  # as ``read_segments`` names it
         segments = log.with_name(SEGMENTS)
         if row.kind == "ceiling":
             continue  # its talks are single segments
@@ -70,8 +72,14 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
             continue
         if run not in talks_of_run:
             talks_of_run[run] = {talk.name: playable(talk) for talk in manifest.read(run / TALKS)}
-        found = read_segments(segments, needed_by="a page of several runs")
+        found = read_segments(
+            segments, needed_by="a page of several runs", count=row.settings.segments
+        )
         of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
+        if unknown := of_talk.keys() - talks_of_run[run].keys():
+            raise ZooError(
+                f"{segments} is damaged: talk {min(unknown)!r} is not in {TALKS} of its run."
+            )
         yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
 
 
@@ -91,7 +99,12 @@ def _streams(
         segments: its segments by name of the talk.
         talks: talks of its run by name.
     """
-    for stored in StreamStore(folder).read(samples=False).values():
+    streams = StreamStore(folder).read(samples=False).values()
+    if row.settings.talks not in (None, len(streams)):
+        raise ZooError(
+            f"{folder} is damaged: it has {len(streams)} streams, its row {row.settings.talks}."
+        )
+    for stored in streams:
         if stored.talk not in talks:
             raise ZooError(
                 f"{folder} has talk {stored.talk!r}, which is not in {TALKS} of its run."

@@ -160,7 +160,9 @@ def segments_of_row(folder: Path, row: Row) -> Sequence[ScoredSegment]:
         row: row of results.
     """
     path = (folder / row.instances).with_name(SEGMENTS)
-    return read_segments(path, needed_by="a table of segments") if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    return read_segments(path, needed_by="a table of segments", count=row.settings.segments)
 
 
 def _identity(row: Row) -> dict[str, Any]:

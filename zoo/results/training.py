@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data import manifest
-from zoo.disk.parsing import bounded_whole
+from zoo.disk.parsing import bounded_whole, parse_json
 from zoo.errors import ZooError
 from zoo.results.join import DEVELOPMENT, RESULTS
 from zoo.results.names import main_score
@@ -19,6 +19,7 @@ from zoo.results.streams import TALKS, playable
 from zoo.talks import Talk
 
 METRICS = "metrics.csv"  # logged values of a training, in its run folder
+CARD = "run.json"  # states the kind of a run, in its folder
 STEP = "step"
 LAST_EXPORT = "export"  # folder of the last weights, which a training writes at its end
 WANDB_ADDRESS = "wandb_address.txt"  # of the run on the W&B server; offline there is none
@@ -129,7 +130,12 @@ def read_training(folder: Path) -> TrainingRun:
 
 def is_training(folder: Path) -> bool:
     """Return whether a folder is the run folder of a training, which has no rows of results."""
-    return (folder / METRICS).is_file() and not (folder / RESULTS).is_file()
+    if not (folder / METRICS).is_file() or (folder / RESULTS).is_file():
+        return False
+    try:  # an evaluation that ended before its first row has logged values, too
+        return bool(parse_json((folder / CARD).read_bytes())["kind"] != "evaluate")
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
 
 
 def find_trainings(place: Path) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """The files of a submission."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -120,13 +120,21 @@ def copy_weights(submission: Submission, folder: Path) -> dict[str, str]:
         ZooError: two folders have one name.
     """
     sources = {key: path.resolve() for key, path in submission.local_weights.items()}
-    every = {path for source in sources.values() for path in (source, *shared_folders(source))}
+    for path in folders_to_copy(sources.values()):
+        shutil.copytree(path, folder / path.name)
+    return {key: f"{folder.name}/{path.name}" for key, path in sources.items()}
+
+
+def folders_to_copy(sources: Iterable[Path]) -> list[Path]:
+    """Return folders of weights and those with which they share weights.
+
+    Raises ZooError if two of them have one name.
+    """
+    every = {path.resolve() for source in sources for path in (source, *shared_folders(source))}
     names = [path.name for path in every]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ZooError(f"Two folders of weights have the name {twice}; rename one of them.")
-    for path in sorted(every):
-        shutil.copytree(path, folder / path.name)
-    return {key: f"{folder.name}/{path.name}" for key, path in sources.items()}
+    return sorted(every)
 
 
 def shared_folders(checkpoint: Path) -> list[Path]:

@@ -7,7 +7,7 @@ with the log of its development talks. A Dockerfile serves the processors.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +22,12 @@ from zoo.machine.launch import is_main_process
 from zoo.results.join import RESULTS
 from zoo.results.regimes import DEVELOPMENT, LATENCY, LIMITS
 from zoo.results.row import Row, read_rows
-from zoo.submit.content import Submission, write_submission
+from zoo.submit.content import (
+    Submission,
+    folders_to_copy,
+    pinned_packages,
+    write_submission,
+)
 from zoo.tracking.weights import weights_of
 
 FOLDER = "folder"  # key of the command alone
@@ -40,6 +45,7 @@ EVALUATION = (
     *("data", "evaluation", "metric", "recogniser", "logger", "trainer", "launcher", "hydra"),
     *("threads", "device", "resume", "optimized_metric", "seed"),
 )
+OWN_KEYS = ("resume", "smoke", "optimized_metric", "hparams_search")
 RANKING = ("XCOMET_XL", "BLEU")  # the first score that all rows have selects the best setting
 
 
@@ -64,8 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run = Path("outputs") / "submit" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
 
     def check(cfg: Config) -> None:
+        check_keys(overrides)
         check_folder(new_folder(given))
         check_system(cfg)
+        check_content(weights_of(plain(cfg)))
         check_development(cfg)
 
     run_composed(overrides, check)
@@ -74,6 +82,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if is_main_process():
         folder = new_folder(given)
         run_script(lambda: submit(run, folder, overrides), folder.parent)
+
+
+def check_keys(overrides: Sequence[str]) -> None:
+    """Raise ZooError for an override of what the command sets itself."""
+    for item in overrides:
+        key = override_key(item)
+        if key.partition(".")[0] == "hydra" or key in OWN_KEYS:
+            raise ZooError(
+                f"zoo.submit evaluates the system in a new run folder; leave out {item}."
+            )
+
+
+def check_content(weights: Mapping[str, str]) -> None:
+    """Raise ZooError if the submission could not be written after the evaluation.
+
+    Args:
+        weights: hub ids and folders of the weights, by configuration key.
+    """
+    folders_to_copy(Path(name) for name in weights.values() if Path(name).is_dir())
+    pinned_packages()
 
 
 def new_folder(given: Sequence[str]) -> Path:

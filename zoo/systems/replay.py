@@ -37,7 +37,7 @@ class Replay:
     ) -> None:
         check_name("system.name", name)
         self.name = name
-        self.log = None if log is None else Path(log)
+        self.log = None if log is None or not str(log).strip() else Path(log)
         self.format = format
         self.pieces = pieces
         self.source_language = language(source_language)

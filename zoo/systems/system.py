@@ -17,6 +17,8 @@ from zoo.streaming.sources import source
 from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Action, Instance, Samples, Seconds, SpeechChunk
 
+MOST_STEP: Seconds = 3600.0  # longest step; the longest of a paper has 12 s
+
 
 @dataclass(frozen=True, slots=True)
 class Knob:
@@ -90,6 +92,7 @@ class System(lightning.LightningModule):
         check_name("system.name", name)
         check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
         check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
+        check_step(name, chunk_seconds, latency_multiplier)
         self.name = name
         self.source_language = spoken_language(source_language)
         self.target_language = language(target_language)
@@ -213,6 +216,10 @@ class System(lightning.LightningModule):
         if self.knob is None:
             raise ZooError(f"System {self.name!r} has no latency knob.")
         self.knob.check(value)
+        if self.knob.attribute == "chunk_seconds":
+            check_step(self.name, value, self.latency_multiplier)
+        if self.knob.attribute == "latency_multiplier":
+            check_step(self.name, self.chunk_seconds, value)
 
         *path, last = self.knob.attribute.split(".")
         owner: object = self
@@ -274,3 +281,22 @@ class System(lightning.LightningModule):
     # The callbacks receive the instances; Lightning ignores what these two steps return.
     test_step = predict_step  # type: ignore[assignment]
     validation_step = predict_step  # type: ignore[assignment]
+
+
+def check_step(name: str, chunk_seconds: Seconds, latency_multiplier: float) -> None:
+    """Raise ZooError for a step that is longer than any talk.
+
+    A model may write as many words as the audio of a step allows, so that a much too large step
+    would never end.
+
+    Args:
+        name: Name of the system.
+        chunk_seconds: Duration of a base chunk.
+        latency_multiplier: Number of base chunks per step.
+    """
+    step = chunk_seconds * latency_multiplier
+    if step > MOST_STEP:
+        raise ZooError(
+            f"System {name!r} needs steps (chunk_seconds x latency_multiplier) of at most "
+            f"{MOST_STEP:g} s, not {step:g} s."
+        )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.config.commands import program, run_script
+from zoo.config.commands import named_path, program, run_script
 from zoo.config.secrets import mask_secrets
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--entity", help="user or team; default: that of the account")
     parser.add_argument("--test-set", default="tst/en-de", help="split and direction of the scores")
     parser.add_argument("--group", help="only the runs of a group, such as a sweep or a multirun")
-    parser.add_argument("--json", type=Path, help="write the layout to this file; no server")
+    parser.add_argument("--json", type=named_path, help="write the layout to this file; no server")
     given = parser.parse_args(arguments)
 
     def make() -> None:

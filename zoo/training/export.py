@@ -1,5 +1,6 @@
 """A trained backbone as files that anybody can load: weights, tokenizer, configuration, card."""
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -145,10 +146,12 @@ def card(
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     overrides = system.backbone.evaluation_overrides(evaluation_overrides, FOLDER)
-    evaluation = " ".join([job_command("evaluate"), *overrides])
+    # FOLDER stands for a path that the reader writes.
+    words = [item if item.endswith(FOLDER) else shlex.quote(item) for item in overrides]
+    evaluation = " ".join([job_command("evaluate"), *words])
     about = f"""{size:.2f} M parameters, {dtype}. Trained by
 
-    {job_command("train")} {" ".join(training_overrides)}
+    {job_command("train")} {shlex.join(training_overrides)}
 
 {data} Evaluate it with `{evaluation}`.
 Weights of {selected}."""

@@ -1,5 +1,7 @@
 """Texts as speech: generated and forced as by Transformers' own modules, batches, languages."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,25 @@ def test_a_language_without_a_voice_is_refused_before_weights_are_read(
         match=r"does not speak Japanese; choose one of: de, en, es, fr, it, nl, pt, ro, zh\.",
     ):
         voice.check(language("ja"))
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value", "sentence"),
+    [
+        ("config.json", "eos_token_id", [3], r"has eos_token_id=\[3\], which is no token's id"),
+        ("config.json", "decoder_start_token_id", None, "decoder_start_token_id"),
+        ("generation_config.json", "t2u_lang_code_to_id", ["deu"], "lists no spoken languages"),
+        ("generation_config.json", "vocoder_lang_code_to_id", {"deu": "x"}, "no spoken languages"),
+    ],
+)
+def test_fields_of_another_type_are_refused(
+    file: str, key: str, value: object, sentence: str, folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    content = json.loads((folder / file).read_text())
+    (tmp_path / "copy" / file).write_text(json.dumps({**content, key: value}))
+    with pytest.raises(ZooError, match=sentence):
+        TextToSpeech(name=str(tmp_path / "copy")).load()
 
 
 def test_the_second_version_is_refused(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
     alignment_heads,
     check_extractor,
+    control_id,
     load_network,
     load_part,
     model_type,
@@ -104,9 +105,10 @@ class WhisperTimes:
                 f"{name} does not recognise {self.language.name}; choose word_times.language from: "
                 f"{codes}."
             )
-        language_ids = [languages[token], fields["task_to_id"]["transcribe"]] if languages else []
-        without_timestamps = fields.get("no_timestamps_token_id")
-        ids = [config.decoder_start_token_id, *language_ids, without_timestamps]
+        start = control_id(config, "decoder_start_token_id", name)
+        tasks = fields.get("task_to_id") or {}
+        language_ids = [languages[token], tasks.get("transcribe")] if languages else []
+        ids = [start, *language_ids, fields.get("no_timestamps_token_id")]
         return [number for number in ids if number is not None]
 
     def load(self, device: torch.device | None = None) -> None:

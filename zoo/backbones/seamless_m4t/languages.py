@@ -121,7 +121,7 @@ class WrittenLanguages:
         Raises:
             ZooError: If the config lists no languages.
         """
-        ids = config.to_dict().get("text_decoder_lang_to_code_id") or {}
+        ids = _ids(config, "text_decoder_lang_to_code_id")
         if not ids:
             raise ZooError(
                 f"The generation_config.json of {name} lists no languages "
@@ -173,7 +173,7 @@ class SpokenLanguages:
             ZooError: If the config lists no languages for one of the three parts.
         """
         keys = ("text_decoder_lang_to_code_id", "t2u_lang_code_to_id", "vocoder_lang_code_to_id")
-        maps = [config.to_dict().get(key) or {} for key in keys]
+        maps = [_ids(config, key) for key in keys]
         if not all(maps):
             raise ZooError(
                 f"The generation_config.json of {name} lists no spoken languages "
@@ -189,6 +189,14 @@ class SpokenLanguages:
         """
         spoken = self.text.keys() & self.units.keys() & self.voices.keys()
         return _code(language, spoken, refusal=f"{self.name} does not speak")
+
+
+def _ids(config: GenerationConfig, key: str) -> Mapping[str, int]:
+    """Return the ids that a generation config lists by language; empty if it lists none."""
+    ids = config.to_dict().get(key)
+    if not isinstance(ids, Mapping) or not all(type(number) is int for number in ids.values()):
+        return {}
+    return dict(ids)
 
 
 def _code(language: Language, offered: Collection[str], *, refusal: str) -> str:

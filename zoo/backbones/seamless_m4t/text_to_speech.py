@@ -16,7 +16,7 @@ from zoo.backbones.base import Units, UnitSpeech, dtype_named
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
+from zoo.backbones.common.pretrained.loading import control_id, load_network, load_part, unpad_batch
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
@@ -90,7 +90,8 @@ class TextToSpeech(nn.Module):
         check_version(self.name)
         self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
         network = load_network(SeamlessM4TForTextToSpeech, self.name, self.dtype)
-        self.config = network.config
+        self.start = control_id(network.config, "decoder_start_token_id", self.name)
+        self.end = control_id(network.config, "eos_token_id", self.name)
         self.ids = SpokenLanguages.from_generation_config(self.name, network.generation_config)
         self.reader = network.text_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
@@ -135,8 +136,7 @@ class TextToSpeech(nn.Module):
             decoded text, and the end.
         """
         code = self.ids.text[self.ids.code(language)]
-        start = int(self.config.decoder_start_token_id)
-        end = int(self.config.eos_token_id)
+        start, end = self.start, self.end
         tokens = [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]
         memories = self._encode([[code, *ids, end] for ids in tokens])
         if self.text == "generated":
@@ -155,7 +155,7 @@ class TextToSpeech(nn.Module):
             SearchConfig(),
             contexts=[SearchContext(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[MAX_TOKENS] * len(prompts),
-            ends=[int(self.config.eos_token_id)],
+            ends=[self.end],
         )
         return [answer.tokens for answer in answers]
 

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
-from zoo.config.commands import job_command, program, run_script
+from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import atomic_file, write_text
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, shorten_list
@@ -314,9 +314,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog=program("zoo.backbones.common.pretrained.weights"),
         description=(share.__doc__ or "").splitlines()[0],
     )
-    parser.add_argument("folder", type=Path, help="checkpoint from which the part is removed")
+    parser.add_argument("folder", type=named_path, help="checkpoint from which the part is removed")
     parser.add_argument("part", help="name of the part, such as encoder")
-    parser.add_argument("other", type=Path, help="checkpoint that keeps the part")
+    parser.add_argument("other", type=named_path, help="checkpoint that keeps the part")
     options = parser.parse_args(arguments)
     run_script(partial(share, options.folder, options.part, options.other))
 
