@@ -75,8 +75,7 @@ class Connection:
         finally:
             for task in tasks:
                 task.cancel()
-            if self._served is not None:
-                self._hub.part_with(self._served)
+            self._part()
         if leave is not None:
             await self._close(leave)
 
@@ -122,7 +121,7 @@ class Connection:
             case End():
                 await self._receive_audio(b"", final=True)
                 await self._ended.wait()
-                await self._finish()
+                self._part()
 
     def _configure(self, order: Configure) -> None:
         """Take the settings of the next stream. Raises ZooError for wrong ones."""
@@ -185,11 +184,11 @@ class Connection:
         if not self._leaving.done():
             self._leaving.set_result(leave)
 
-    async def _finish(self) -> None:
-        """Write the log of the stream, which has been processed to its end."""
+    def _part(self) -> None:
+        """Give the stream to the hub, which writes its log."""
         served, self._served = self._served, None
         if served is not None:
-            await asyncio.to_thread(self._hub.keep, served, "ended")
+            self._hub.part_with(served)
 
     async def _close(self, leave: Leave) -> None:
         """Say why, and close; the reason of a close frame has at most 123 bytes."""

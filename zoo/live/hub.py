@@ -96,11 +96,11 @@ class Hub:
         return f"stream-{next(self._numbers):06d}"
 
     def part_with(self, served: ServedStream) -> None:
-        """Remove a stream whose client has left, and keep what it has emitted.
+        """Remove a stream that has ended or whose client has left, and write its log.
 
         This goes on in a task of the hub: the connection may be cancelled at any time.
         """
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._remove, served))
+        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._keep, served))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -109,18 +109,10 @@ class Hub:
         await asyncio.gather(*self._tasks)
         await asyncio.to_thread(self.engine.close)
 
-    def _remove(self, served: ServedStream) -> None:
+    def _keep(self, served: ServedStream) -> None:
+        """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
-        self.keep(served, "left")
-
-    def keep(self, served: ServedStream, ended: str) -> None:
-        """Count a stream that has ended, and write its log.
-
-        Args:
-            served: Stream that no engine processes any more.
-            ended: How it has ended.
-        """
-        self.counters[ended] += 1
+        self.counters["ended" if served.stream.session.source_ended else "left"] += 1
         if not served.stream.times:
             return
         folder = self._folder / served.stream.source.talk
