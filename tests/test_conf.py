@@ -49,7 +49,7 @@ from zoo.training.fsdp2 import FSDP2
 from zoo.training.settings import TrainingSettings
 from zoo.training.strategy import ZeRO
 
-STREAMING = ("evaluate", "train", "translate")  # these have a system
+STREAMING = ("evaluate", "train", "translate", "live")  # these have a system
 ENTRY_POINTS = (*STREAMING, "prepare")
 CORPORA = tuple(
     part

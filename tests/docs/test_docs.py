@@ -33,7 +33,7 @@ MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
 GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
 # A key of the policy that two pages write as an example, and files with names like keys.
 EXAMPLE_KEYS = {"policy.words", "training.html", "training.png"}
-JOBS = ("evaluate", "train", "translate", "prepare")
+JOBS = ("evaluate", "train", "translate", "live", "prepare")
 # Pages whose Python blocks do not run in this process one after the other.
 OTHER_BLOCKS = {
     "lightning.md": "each block is a script, run by test_lightning.py",

@@ -5,12 +5,24 @@ The settings are checked before the networks are imported, which takes seconds.
 
 from importlib.util import find_spec
 
-from zoo.config import Config, build
+from zoo.config import Config, build, plain
+from zoo.config.kinds import described, fits, kind_of
 from zoo.errors import ZooError
 from zoo.live.settings import Address, Limits
 from zoo.machine.cores import check_machine
 
 NEEDED = ("starlette", "uvicorn", "websockets")
+KINDS = {
+    "host": str,
+    "port": int,
+    "token": str | None,
+    "origins": list[str],
+    "certificate": str | None,
+    "certificate_key": str | None,
+    "browser": bool,
+    "talks": int | None,
+    "split": str,
+}
 
 
 def live(cfg: Config) -> None:
@@ -20,6 +32,10 @@ def live(cfg: Config) -> None:
         ZooError: bad settings, or the packages of the extra ``live`` are not installed.
     """
     check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
+    for key, hint in KINDS.items():
+        kind = kind_of(hint)
+        if not fits(value := plain(cfg)[key], kind):
+            raise ZooError(f"{key} must be {described(kind)}, not {value!r}.")
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise ZooError(
             f"python -m zoo.live needs {' and '.join(missing)}: pip install 'simulzoo[live]'."

@@ -26,7 +26,7 @@ PAGE = str(resources.files("zoo.live") / "page")
 # No script or style but ours, and no other site may show the page in a frame.
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; media-src 'self' blob:; "
+        "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     ),
     "X-Content-Type-Options": "nosniff",

@@ -60,7 +60,7 @@ class Address:
 
     def __post_init__(self) -> None:
         """Raise ZooError for an impossible port, and for one file without the other."""
-        if not isinstance(self.host, str) or not self.host:
+        if not self.host:
             raise ZooError(f"host must be an address such as 127.0.0.1, not {self.host!r}.")
         check_numbers("The server", least=0, most=65535, port=self.port)
         if (self.certificate is None) != (self.key is None):

@@ -1,0 +1,111 @@
+"""``python -m zoo.live``: a process with the shipped InfiniSST, and what it refuses."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import torch
+from websockets.sync.client import connect
+
+import zoo
+from tests.fixtures import processes
+from zoo.audio import files as audio
+from zoo.data.minitalks import corpus
+from zoo.errors import BAD_INPUT
+from zoo.formats.logs import read_log
+from zoo.languages import language
+
+SECONDS = 8  # of a talk
+ROOT = processes.ROOT
+
+
+@pytest.fixture(scope="module")
+def wave() -> torch.Tensor:
+    (talk,) = corpus.build("tst", talks=1)
+    return audio.load(talk.file, start=0, duration=SECONDS)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Host and port of a running server, and its folder."""
+    folder = tmp_path_factory.mktemp("live") / "run"
+    command = [sys.executable, "-m", "zoo.live", "port=0", "talks=1", f"hydra.run.dir={folder}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http://([\d.]+:\d+)/", server.stdout.readline())
+        assert found
+        yield found[1], folder
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+
+
+def test_words_are_those_of_a_file(address: tuple[str, Path], wave: torch.Tensor) -> None:
+    host, folder = address
+    assert httpx.get(f"http://{host}/health").json() == {"status": "ready"}
+    data = (wave * 32768).round().to(torch.int16)
+    text = ""
+    with connect(f"ws://{host}/") as client:
+        client.send(json.dumps({"sample_rate": 16000, "source_lang": "en", "target_lang": "de"}))
+        for piece in data.split(1600):
+            client.send(piece.numpy().tobytes())
+        client.send(json.dumps({"end_of_stream": True}))
+        for message in map(json.loads, client):
+            text += message.get("new", "")
+            if "end_of_processing" in message:
+                break
+    system = zoo.load("infinisst")
+    expected = system.translate(data.float() / 32768, sample_rate=16000).text
+    assert text.strip() == expected.strip() != ""
+    (log,) = folder.glob("stream-*/instances.log")
+    assert read_log(log, language=language("de"))[0].text == text
+
+
+def test_a_message_that_is_too_large_ends_its_connection_alone(address: tuple[str, Path]) -> None:
+    host, _ = address
+    with connect(f"ws://{host}/") as other, connect(f"ws://{host}/") as client:
+        client.send(bytes(10_000_000))
+        with pytest.raises(Exception, match="1009"):
+            client.recv(timeout=30)
+        other.send(json.dumps({"end_of_stream": True}))
+        assert json.loads(other.recv(timeout=30)) == {"end_of_processing": True}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["port=70000"], "The server needs port from 0 to 65535, not 70000."),
+        (["port=a"], "port must be"),
+        (["origins=3"], "origins must be"),
+        (["token=[a]"], "token must be"),
+        (["host=300.1.1.1"], "The server cannot listen at 300.1.1.1"),
+        (["certificate=nothing.pem"], "TLS needs both certificate and certificate_key"),
+        (["certificate=a.pem", "certificate_key=a.pem"], "There is no file a.pem (certificate)."),
+        (["limits.streams=0"], "streams"),
+        (["compare={a: 3}"], "compare"),
+        (["backbone.checkpoint=nowhere"], "nowhere"),
+        (["data=aligned", "data.folder=nowhere"], "nowhere"),
+    ],
+)
+def test_wrong_settings_end_in_one_sentence(
+    given: list[str], sentence: str, tmp_path: Path
+) -> None:
+    done = processes.run("-m", "zoo.live", *given, folder=tmp_path)
+    assert done.returncode == BAD_INPUT, done.stderr[-2000:]
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("error: ")
+    assert sentence in last
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = processes.run("-m", "zoo.live", f"port={port}", folder=tmp_path)
+    assert done.returncode == BAD_INPUT
+    assert f"The server cannot listen at 127.0.0.1, port {port}: " in done.stderr
