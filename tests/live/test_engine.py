@@ -15,20 +15,20 @@ SECONDS = 30  # after which a test is taken to hang
 
 
 class User:
-    """Receives what the engine says about its stream."""
+    """Receives the results of its stream."""
 
     def __init__(self, engine: Engine, system: Echo, name: str) -> None:
         self.results: list[Progress | Failure] = []
         self.done = threading.Event()
         self.engine = engine
-        self.served: ServedStream = engine.open(cast("StreamingSystem", system), name, self.hear)
+        self.served: ServedStream = engine.open(cast("StreamingSystem", system), name, self.listen)
 
-    def hear(self, result: Progress | Failure) -> None:
+    def listen(self, result: Progress | Failure) -> None:
         self.results.append(result)
         if isinstance(result, Failure) or result.final:
             self.done.set()
 
-    def speak(self, *loudness: int, final: bool = False) -> None:
+    def send(self, *loudness: int, final: bool = False) -> None:
         samples = [torch.full((CHUNK,), one / 100) for one in loudness]
         joined = torch.cat(samples) if samples else torch.zeros(0)
         self.engine.receive(self.served, joined, final=final)
@@ -60,7 +60,7 @@ def test_a_stream_has_the_same_output_in_any_company(engine: Engine, join: Join)
     users = [join(str(index)) for index in range(5)]
     for place in range(6):
         for index, user in enumerate(users):
-            user.speak(10 * index + place, final=place == 5)
+            user.send(10 * index + place, final=place == 5)
     texts = [user.text for user in users]
     expected = [" ".join(str(10 * index + place) for place in range(6)) for index in range(5)]
     assert [text.strip() for text in texts] == expected
@@ -71,7 +71,7 @@ def test_a_batch_begins_with_the_chunk_that_waits_longest(
 ) -> None:
     users = [join(name) for name in "abc"]
     for user in (users[2], users[0], users[1]):
-        user.speak(1, final=True)
+        user.send(1, final=True)
     engine.start()
     for user in users:
         assert user.done.wait(SECONDS)
@@ -81,23 +81,23 @@ def test_a_batch_begins_with_the_chunk_that_waits_longest(
 def test_streams_join_and_leave_between_batches(engine: Engine, join: Join) -> None:
     engine.start()
     first, second = join("first"), join("second")
-    first.speak(1, 2)
+    first.send(1, 2)
     engine.leave(first.served)
-    second.speak(3, final=True)
+    second.send(3, final=True)
     assert second.text == " 3"
-    first.speak(4, final=True)  # nobody processes it any more
+    first.send(4, final=True)  # nobody processes it any more
     third = join("third")
-    third.speak(5, final=True)
+    third.send(5, final=True)
     assert third.text == " 5"
     assert not first.done.is_set()
 
 
 def test_a_failure_ends_the_streams_of_its_batch_alone(engine: Engine, join: Join) -> None:
     loud, quiet = join("loud"), join("quiet")
-    loud.speak(99)
+    loud.send(99)
     engine.start()
     assert loud.done.wait(SECONDS)
-    quiet.speak(1, 2, final=True)
+    quiet.send(1, 2, final=True)
     assert quiet.text == " 1 2"
     assert loud.results == [Failure("RuntimeError: too loud")]
     assert loud.served.instance().text == ""
@@ -108,9 +108,9 @@ def test_times_are_those_of_the_clock(echo: Echo) -> None:
     engine = Engine(batch_size=2, clock=lambda: now[0])
     user = User(engine, echo, "late")
     now[0] += CHUNK / 16_000
-    user.speak(1)  # was spoken from 100.0 s on
+    user.send(1)  # was spoken from 100.0 s on
     now[0] = 102.0
-    user.speak(2, final=True)
+    user.send(2, final=True)
     now[0] = 105.0
     engine.start()
     assert user.done.wait(SECONDS)
@@ -129,9 +129,9 @@ def test_times_are_those_of_the_clock(echo: Echo) -> None:
 
 def test_the_backlog_counts_what_waits(engine: Engine, join: Join) -> None:
     user = join("user")
-    user.speak(1, 2, 3)
+    user.send(1, 2, 3)
     assert user.served.backlog == engine.backlog == pytest.approx(3 * CHUNK / 16_000)
-    user.speak(final=True)
+    user.send(final=True)
     engine.start()
     assert user.text == " 1 2 3"
     assert engine.backlog == 0

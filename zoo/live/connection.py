@@ -16,11 +16,12 @@ from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
 from zoo.types import SAMPLE_RATE, Seconds
 
 logger = logging.getLogger(__name__)
-NORMAL, POLICY, FAILED, LATER = 1000, 1008, 1011, 1013  # close codes of RFC 6455
+POLICY, FAILED, LATER = 1008, 1011, 1013  # close codes of RFC 6455
+PATIENCE: Seconds = 5.0  # for a client to receive the reason of a closing
 LOOK: Seconds = 0.05  # between two looks at a full backlog
 
 
-class Leave(Exception):
+class Closing(Exception):
     """The server closes the connection.
 
     Attributes:
@@ -53,33 +54,33 @@ class Connection:
         self._received = 0  # samples of the stream
         self._ended = asyncio.Event()  # the stream has been processed to its end
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue(hub.limits.unread_messages)
-        self._leaving: asyncio.Future[Leave | None] = asyncio.get_running_loop().create_future()
+        self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
 
     async def serve(self) -> None:
         """Serve the client until it leaves, or until the server closes the connection."""
         await self._websocket.accept()
         try:
             with self._hub.place():
-                await self._converse()
+                await self._exchange()
         except ZooError as error:  # no place
-            await self._close(Leave(LATER, str(error)))
+            await self._close(Closing(LATER, str(error)))
 
-    async def _converse(self) -> None:
+    async def _exchange(self) -> None:
         """Read and write side by side; whichever ends first ends the other."""
         self._send(self._wire.opened())
         tasks = [asyncio.create_task(one) for one in (self._read(), self._write())]
-        waiting: list[asyncio.Future[Leave | None]] = [*tasks, self._leaving]
+        waiting: list[asyncio.Future[Closing | None]] = [*tasks, self._closing]
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            leave = next((found for one in done if (found := one.result()) is not None), None)
+            closing = next((found for one in done if (found := one.result()) is not None), None)
         finally:
             for task in tasks:
                 task.cancel()
-            self._part()
-        if leave is not None:
-            await self._close(leave)
+            self._release()
+        if closing is not None:
+            await self._close(closing)
 
-    async def _read(self) -> Leave | None:
+    async def _read(self) -> Closing | None:
         """Carry out the messages of the client. Returns why the server closes; None: it left."""
         limits = self._hub.limits
         try:
@@ -96,13 +97,13 @@ class Connection:
                 except ZooError as error:
                     self._send(self._wire.problem(str(error)))
         except TimeoutError:
-            return Leave(POLICY, f"The client was silent for {limits.idle_seconds:g} s.")
+            return Closing(POLICY, f"The client was silent for {limits.idle_seconds:g} s.")
         except WebSocketDisconnect:
             return None
-        except Leave as leave:
-            return leave
+        except Closing as closing:
+            return closing
 
-    async def _write(self) -> Leave | None:
+    async def _write(self) -> Closing | None:
         """Send the messages in their order."""
         try:
             while True:
@@ -121,7 +122,7 @@ class Connection:
             case End():
                 await self._receive_audio(b"", final=True)
                 await self._ended.wait()
-                self._part()
+                self._release()
 
     def _configure(self, order: Configure) -> None:
         """Take the settings of the next stream. Raises ZooError for wrong ones."""
@@ -157,7 +158,7 @@ class Connection:
         self._received += samples.numel()
         if self._received > hub.limits.stream_seconds * SAMPLE_RATE:
             hours = hub.limits.stream_seconds / 3600
-            raise Leave(POLICY, f"A stream has at most {hours:g} hours on this server.")
+            raise Closing(POLICY, f"A stream has at most {hours:g} hours on this server.")
         hub.engine.receive(self._served, samples, final=final)
         while not final and self._served.backlog > hub.limits.backlog_seconds:
             await asyncio.sleep(LOOK)
@@ -165,7 +166,7 @@ class Connection:
     def _deliver(self, result: Progress | Failure) -> None:
         """Send what a chunk has led to; called in the loop of the server."""
         if isinstance(result, Failure):
-            self._leave(Leave(FAILED, f"The system has failed: {result.problem}"))
+            self._begin_closing(Closing(FAILED, f"The system has failed: {result.problem}"))
             return
         with_speech = bool(self._settings.with_speech)
         self._send(self._wire.progress(result, with_speech=with_speech))
@@ -178,23 +179,28 @@ class Connection:
             for message in messages:
                 self._outgoing.put_nowait(message)
         except asyncio.QueueFull:
-            self._leave(Leave(POLICY, "The client does not read its messages."))
+            self._begin_closing(Closing(POLICY, "The client does not read its messages."))
 
-    def _leave(self, leave: Leave) -> None:
-        if not self._leaving.done():
-            self._leaving.set_result(leave)
+    def _begin_closing(self, closing: Closing) -> None:
+        if not self._closing.done():
+            self._closing.set_result(closing)
 
-    def _part(self) -> None:
+    def _release(self) -> None:
         """Give the stream to the hub, which writes its log."""
         served, self._served = self._served, None
         if served is not None:
-            self._hub.part_with(served)
+            self._hub.release(served)
 
-    async def _close(self, leave: Leave) -> None:
-        """Say why, and close; the reason of a close frame has at most 123 bytes."""
-        with suppress(WebSocketDisconnect, RuntimeError):
-            if self._websocket.application_state is WebSocketState.CONNECTED:
-                for message in self._wire.problem(leave.sentence):
+    async def _close(self, closing: Closing) -> None:
+        """Send the reason and close; the reason of a close frame has at most 123 bytes.
+
+        A client that reads nothing does not receive it.
+        """
+        if self._websocket.application_state is not WebSocketState.CONNECTED:
+            return
+        with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                for message in self._wire.problem(closing.sentence):
                     await self._websocket.send_json(message)
-                reason = leave.sentence.encode()[:123].decode(errors="ignore")
-                await self._websocket.close(leave.code, reason)
+                reason = closing.sentence.encode()[:123].decode(errors="ignore")
+                await self._websocket.close(closing.code, reason)

@@ -95,7 +95,7 @@ class Hub:
         """Return the name of a new stream."""
         return f"stream-{next(self._numbers):06d}"
 
-    def part_with(self, served: ServedStream) -> None:
+    def release(self, served: ServedStream) -> None:
         """Remove a stream that has ended or whose client has left, and write its log.
 
         This goes on in a task of the hub: the connection may be cancelled at any time.

@@ -21,7 +21,7 @@ class SimulstreamWire:
     """The messages of simulstream."""
 
     def opened(self) -> Iterator[Message]:
-        """Return nothing: the client speaks first."""
+        """Return nothing: the client sends the first message."""
         return iter(())
 
     def orders(self, message: str | bytes) -> Iterator[Order]:

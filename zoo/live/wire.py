@@ -1,4 +1,4 @@
-"""What clients and the server say to each other, whichever protocol they speak."""
+"""Messages between clients and the server, in terms that both protocols share."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ const part = (name) => document.getElementById(name);
 let source = null;
 let panels = [];
 
-function say(text) {
+function show(text) {
   part("status").textContent = text;
 }
 
@@ -32,7 +32,7 @@ async function load() {
     option(part("source"), `talk:${talk.name}`, `Talk ${talk.name} (${Math.round(talk.duration)} s)`);
   }
   load.systems = systems;
-  say("Ready.");
+  show("Ready.");
 }
 
 async function chosenSource() {
@@ -69,14 +69,14 @@ async function start() {
       part("level").value = samples === null ? 0 : Math.min(1, 4 * level(samples));
       if (samples === null) {
         for (const name of ["pause", "stop"]) part(name).disabled = true;
-        say("The source has ended.");
+        show("The source has ended.");
       }
     });
-    say("Translating.");
+    show("Translating.");
     await Promise.all(panels.map((panel) => panel.ended));
-    say("Done.");
+    show("Done.");
   } catch (error) {
-    say(error.message);
+    show(error.message);
   }
   running(false);
 }
@@ -92,7 +92,7 @@ part("pause").addEventListener("click", async () => {
   const paused = part("pause").textContent === "Resume";
   await (paused ? source.resume() : source.pause());
   part("pause").textContent = paused ? "Pause" : "Resume";
-  say(paused ? "Translating." : "Paused.");
+  show(paused ? "Translating." : "Paused.");
 });
 part("stop").addEventListener("click", () => source.stop());
-load().catch((error) => say(error.message));
+load().catch((error) => show(error.message));
