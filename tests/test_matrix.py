@@ -39,6 +39,7 @@ LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper tr
     },
     "whisper": ["source_language=zh", "target_language=zh"],
     "qwen3_asr": ["target_language=en"],
+    "voxtral_realtime": ["target_language=en"],
 }
 # So that chunks are counted, and audio and text are dropped, within a few seconds.
 OPTIONS = {
@@ -60,7 +61,8 @@ TURNS = (
     "learned_wait_qwen3_omni",
 )
 SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
-UNSEARCHED = ("recogniser_minitalks", SERVED)  # the former writes the best path of its frames
+# Two recognisers write the best token of each frame.
+UNSEARCHED = ("recogniser_minitalks", "voxtral_realtime", SERVED)
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
 FEWER_STAGES = {SERVED: {"decode"}, "recogniser_minitalks": {"features", "encoder"}}
 # of the same classes as smaller choices
@@ -73,7 +75,11 @@ AT_REAL_SIZE = (
     "phi4_direct",
     "phi4_published",
 )
-NEWEST = ("canary", "qwen3_asr")  # Transformers has them since 5.23 or a version before
+NEWEST = (
+    "canary",
+    "qwen3_asr",
+    "voxtral_realtime",
+)  # Transformers has them since 5.23 or a version before
 SELECTING = ("fixed_audio", "punctuation", "recent_words")  # histories that select the kept text
 
 Triple = tuple[str, str, str]  # backbone, policy, history

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tests.fixtures import tiny_checkpoints
 from tests.fixtures.streams import new_session, white_noise
+from zoo.backbones.cascade.transcriber import CascadeState, transcribe
 from zoo.backbones.voxtral_realtime.voxtral_realtime import VoxtralRealtime, one_frame_each
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -337,3 +338,17 @@ def test_it_is_the_transcriber_of_a_cascade() -> None:
     ]
     cascade = build(compose("evaluate", given).system).backbone
     assert Capability.ALIGNMENT in cascade.exposes
+
+
+def test_a_cascade_receives_the_delayed_words_at_the_end_of_a_segment(
+    backbone: VoxtralRealtime,
+) -> None:
+    session = new_session(audio=speech(4.0, seed=3), frame_samples=FRAME)
+    session.backbone_state = CascadeState(new_session(backbone, target="en"))
+    before = transcribe(backbone, [session], [Request()], [0], aligned=True)[0]
+    session.segment_end = session.kept_frames
+    after = transcribe(backbone, [session], [Request()], [0], aligned=True)[0]
+    count = before.num_new_tokens
+    assert after.token_ids[:count].tolist() == before.token_ids.tolist()
+    assert after.num_new_tokens > count
+    assert transcribe(backbone, [session], [Request()], [0], aligned=True)[0] is after

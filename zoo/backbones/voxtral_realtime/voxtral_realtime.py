@@ -142,8 +142,8 @@ class VoxtralRealtime(Backbone):
         self.tekken = read_tekken(hub.local_folder("tokenizer", self.name, files=[FILE]), self.name)
         if self.delay is None and self.tekken.delay is None:
             raise ZooError(
-                f"The {FILE} of {self.name} has no transcription_delay_ms; set backbone.delay, such "
-                "as 6 (480 ms)."
+                f"The {FILE} of {self.name} has no transcription_delay_ms; set backbone.delay, "
+                "such as 6 (480 ms)."
             )
         extractor = load_part("feature extractor", AutoFeatureExtractor.from_pretrained, self.name)
         check_extractor(extractor, self.name, hop_length=HOP, win_length=WINDOW, n_fft=WINDOW)
