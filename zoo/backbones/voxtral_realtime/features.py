@@ -36,7 +36,7 @@ class LogMel:
             ((n - 400) // 160 + 1, bins) float32.
         """
         windows = samples.double().unfold(0, WINDOW, HOP)
-        energies = torch.fft.rfft(windows * self.window).abs().square() @ self.filters
+        energies: Tensor = torch.fft.rfft(windows * self.window).abs().square() @ self.filters
         logarithms = energies.clamp_min(FLOOR).log10().clamp_min(self.floor)
         return ((logarithms + 4.0) / 4.0).float()
 
