@@ -21,6 +21,9 @@ CHOICES = {  # overrides that read a folder, and the type that its config.json c
     "system=alignatt backbone=whisper backbone.name": "whisper",
     "system=alignatt backbone=speech_to_text backbone.name": "speech_to_text",
     "system=alignatt backbone=canary backbone.name": "canary",
+    "system=alignatt backbone=voxtral_realtime target_language=en backbone.name": (
+        "voxtral_realtime"
+    ),
     "system=alignatt backbone=seamless_m4t backbone.name": "seamless_m4t",
     "system=alignatt backbone=seamless_m4t_v2 backbone.name": "seamless_m4t_v2",
     "system=alignatt backbone=fbk_conformer backbone.name": "fbk_conformer",

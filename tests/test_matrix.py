@@ -41,6 +41,7 @@ LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper tr
     "qwen3_asr": ["target_language=en"],
     "hibiki": ["source_language=fr", "target_language=en"],
     "hibiki_2b": ["source_language=fr", "target_language=en"],
+    "voxtral_realtime": ["target_language=en"],
 }
 # So that chunks are counted, and audio and text are dropped, within a few seconds.
 OPTIONS = {
@@ -64,8 +65,8 @@ TURNS = (
     "learned_wait_qwen3_omni",
 )
 SERVED = "chat_server"  # another process computes: it has neither a dtype nor a search here
-# The recogniser writes the best path of its frames, and Hibiki samples.
-UNSEARCHED = ("recogniser_minitalks", "hibiki", "hibiki_2b", SERVED)
+# Two recognisers write the best token of each frame, and Hibiki samples.
+UNSEARCHED = ("recogniser_minitalks", "voxtral_realtime", "hibiki", "hibiki_2b", SERVED)
 STAGES = {"features", "encoder", "prefill", "decode"}  # that are measured, unless in:
 FEWER_STAGES = {
     SERVED: {"decode"},
@@ -83,7 +84,11 @@ AT_REAL_SIZE = (
     "phi4_direct",
     "phi4_published",
 )
-NEWEST = ("canary", "qwen3_asr")  # Transformers has them since 5.23 or a version before
+NEWEST = (
+    "canary",
+    "qwen3_asr",
+    "voxtral_realtime",
+)  # Transformers has them since 5.23 or a version before
 SELECTING = ("fixed_audio", "punctuation", "recent_words")  # histories that select the kept text
 
 Triple = tuple[str, str, str]  # backbone, policy, history

@@ -35,7 +35,7 @@ REAL = re.compile(
     r"<(?!name>)|size=(?:published|llama8b)|convert\b|"
     r"backbone=(?:canary|cascade(?:_gemma3|_qwen3)?\b|fbk|infinisst\b|learned_wait_qwen|lst\b"
     r"|phi4_(?:direct|multi)|qwen[23]|seamless"
-    r"|speech_to|whisper)"
+    r"|speech_to|voxtral|whisper)"
 )
 
 

@@ -163,6 +163,7 @@ LARGE: dict[str, Make] = {  # bfloat16 and sharded
     "google/gemma-3-4b-it": gemma3,
     "Qwen/Qwen3-ASR-1.7B-hf": tiny_checkpoints.qwen3_asr,
     "Qwen/Qwen3-4B-Instruct-2507": qwen3,
+    "mistralai/Voxtral-Mini-4B-Realtime-2602": tiny_checkpoints.voxtral_realtime,
     "meta-llama/Llama-3.1-8B-Instruct": llama,
     "meta-llama/Meta-Llama-3-8B-Instruct": partial(llama, seed=1),
     "Unbabel/TowerInstruct-7B-v0.2": partial(llama, seed=2),

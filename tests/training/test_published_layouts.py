@@ -2,7 +2,8 @@
 
 Weights are in several files with an index, in half precision. Phi-4-Multimodal has Microsoft's
 names, its adapters inside and longrope; the configuration of Qwen2.5-Omni has the older names of
-its rope. Whisper, Canary and SeamlessM4T v2 have no training here and are evaluated.
+its rope. Whisper, Canary, Voxtral-Realtime and SeamlessM4T v2 have no training here and are
+evaluated.
 """
 
 import json
@@ -177,12 +178,21 @@ LAYOUTS = {
         torch.float16,
         evaluation=["system=alignatt", "target_language=en", "evaluation.knob_values=[25]"],
     ),
+    "voxtral_realtime": Layout(
+        "voxtral_realtime",
+        "voxtral_realtime",
+        evaluation=float32("system=streamatt", "target_language=en", "evaluation.knob_values=[2]"),
+    ),
     "canary": Layout(
         "canary", "canary", evaluation=["system=alignatt", "evaluation.knob_values=[2]"]
     ),
 }
 # Classes that older versions of Transformers lack, by tiny checkpoint.
-NEWER = {"canary": "CanaryConfig", "qwen3_asr": "Qwen3ASRConfig"}
+NEWER = {
+    "canary": "CanaryConfig",
+    "qwen3_asr": "Qwen3ASRConfig",
+    "voxtral_realtime": "VoxtralRealtimeConfig",
+}
 CASES = [
     pytest.param(
         layout,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -20,6 +21,21 @@ NEEDED = frozenset(  # capabilities that a transcriber must expose
 )
 
 
+class TranscribedSpan(NamedTuple):
+    """Audio that a transcript covers.
+
+    Attributes:
+        start: Stream position of the first sample.
+        length: Number of samples.
+        ends: Whether a segment or the source ends with it: a transcriber that streams then writes
+            the words that it has delayed.
+    """
+
+    start: Samples
+    length: Samples
+    ends: bool
+
+
 @dataclass(slots=True)
 class CascadeState:
     """State of one stream between requests.
@@ -27,8 +43,7 @@ class CascadeState:
     Attributes:
         transcribing: Session of the transcriber for the same audio.
         transcripts: Each transcript that was returned for the kept audio, by its token ids.
-        span: Stream position of the first sample, and number of samples, of the audio that
-            ``transcript`` covers. None before the first transcript.
+        span: The audio that ``transcript`` covers. None before the first transcript.
         transcript: The transcript that was generated last. None before the first transcript.
         words: Words of the transcripts of the kept audio that are committed.
         committed: Span of the transcript that was compared last with the committed words, and the
@@ -37,10 +52,10 @@ class CascadeState:
 
     transcribing: Session
     transcripts: dict[tuple[int, ...], TimedTranscript] = field(default_factory=dict)
-    span: tuple[Samples, Samples] | None = None
+    span: TranscribedSpan | None = None
     transcript: Hypothesis | None = None
     words: CommittedWords | None = None
-    committed: tuple[tuple[Samples, Samples], TimedTranscript] | None = None
+    committed: tuple[TranscribedSpan, TimedTranscript] | None = None
 
     def forget(self) -> None:
         """Drop all transcripts: audio was forgotten."""
@@ -110,8 +125,8 @@ def transcribe(
 ) -> dict[int, Hypothesis]:
     """Transcribe the visible audio of some requests.
 
-    If a stream's last transcript covers exactly the visible audio, the stored transcript is
-    returned.
+    If a stream's last transcript covers exactly the visible audio, and its end is as known as then,
+    the stored transcript is returned.
 
     Args:
         transcriber: The backbone that transcribes.
@@ -126,7 +141,9 @@ def transcribe(
     spans = {}
     for index in indices:
         visible_audio = sessions[index].visible_audio(requests[index].audio_end)
-        spans[index] = (sessions[index].audio_start, len(visible_audio))
+        spans[index] = TranscribedSpan(
+            sessions[index].audio_start, len(visible_audio), sessions[index].must_flush
+        )
 
     new = [index for index in indices if sessions[index].backbone_state.span != spans[index]]
     if new:

@@ -1,0 +1,1 @@
+"""Voxtral-Realtime behind the backbone contract."""
