@@ -36,7 +36,7 @@ MISTAKES = {
         "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,"
     ),
     "system=nonsense": (
-        "Unknown system 'nonsense'; choose one of: alignatt, doa, edatt, infinisst,"
+        "Unknown system 'nonsense'; choose one of: alignatt, doa, edatt, hibiki, infinisst,"
     ),
     "data=nonsense": "Unknown data 'nonsense'; choose one of: acl6060, aligned, covost2",
     "experiment=nonsense": (
@@ -127,7 +127,9 @@ MISTAKES = {
     "policy.min_start=-1": "TurnTaking needs min_start of at least 0, not -1.",
     "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
     "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
-    "system=null": ("Unknown system 'null'; choose one of: alignatt, doa, edatt, infinisst,"),
+    "system=null": (
+        "Unknown system 'null'; choose one of: alignatt, doa, edatt, hibiki, infinisst,"
+    ),
     "experiment=infinisst_minitalks": (
         "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no"
     ),

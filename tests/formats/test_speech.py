@@ -91,7 +91,7 @@ def test_the_files_are_on_the_time_line_of_the_source(
 def test_a_talk_may_be_called_anything(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     """Names of up to 255 bytes keep their letters; characters that a path forbids are quoted."""
     long = "气候变化与我们的未来" * 7
-    names = [long, "..", "50 %", "50 %25", "50%20%25", 'a"b\\c:d*e?|\n']
+    names = [long, "..", "50 %", "50 %25", "50%20%25", 'a"b\\c:d*e?|']
     files = [Path(target_file(name)) for name in names]
     assert len(set(files)) == len(names)
     assert files[0].name == f"{long}.target.wav"
