@@ -106,7 +106,8 @@ def _short_answers(config: DictConfig) -> list[str]:
         return []  # a recorded log
     backbone = config.backbone
     if "max_tokens" in backbone:
-        nested = ["backbone.transcriber.max_tokens=12"] if "transcriber" in backbone else []
+        has_limit = "max_tokens" in backbone.get("transcriber", {})
+        nested = ["backbone.transcriber.max_tokens=12"] if has_limit else []
         return ["backbone.max_tokens=12", *nested]
     if "emission" in backbone:
         return ["backbone.emission.max_tokens=6", "backbone.emission.final_tokens=6"]
