@@ -267,6 +267,15 @@ def test_a_part_that_is_null_is_created_with_its_defaults() -> None:
 
 def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
     for given, sentence in (
+        (
+            [
+                "system=streamatt",
+                "backbone=cascade",
+                "backbone@backbone.transcriber=voxtral_realtime",
+                "backbone.transcriber.nonsense=1",
+            ],
+            r"choose one of: backbone\.transcriber\.name, backbone\.transcriber\.delay, ",
+        ),
         (["backbone.encoder.windw=1"], r"Unknown key 'backbone\.encoder\.windw'; choose one of: "),
         (
             ["backbone.serch.beams=1"],

@@ -47,7 +47,8 @@ def unknown_key(config_name: str, key: str, given: Sequence[str], folders: Folde
         name, _, value = item.partition("=")
         if value.startswith("{"):
             continue  # values below the group, not a choice of it
-        if "." not in name and found.get_group_options(name, overrides=search):
+        chosen, _, _ = name.partition("@")  # a group may be chosen for another place
+        if "." not in chosen and found.get_group_options(chosen, overrides=search):
             choices_of_groups.append(item)
 
     siblings = _siblings(config_name, key, [*search, *choices_of_groups], folders)
