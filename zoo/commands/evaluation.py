@@ -12,6 +12,7 @@ from typing import Any
 from zoo import __version__
 from zoo.commands.show import ShownRun
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.errors import check_name
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.left_out import left_out
@@ -19,6 +20,7 @@ from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
     AUTO,
+    check_streamed,
     prepare,
     resumed_run,
     run_facts,
@@ -55,6 +57,8 @@ def evaluate(cfg: Config) -> float | None:
     settings: Settings = build(cfg.evaluation)
     logger, corpus = build(cfg.logger), build(cfg.data)
     choices: Choices = {build(choice.system): choice for choice in entries}
+    check_name("data.name", corpus.name)
+    check_streamed(choices, settings, overrides())
     if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test
 

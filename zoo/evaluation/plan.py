@@ -15,12 +15,13 @@ from zoo.config import (
     plain,
     run_folder,
 )
+from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, shorten_list, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -98,6 +99,26 @@ def run_facts(talks: Sequence[Talk], settings: Settings, resume: Path | None) ->
 def streaming(choices: Choices) -> "list[System]":
     """Return the systems that stream, without the recorded logs."""
     return [system for system in choices if not isinstance(system, InstanceSource)]
+
+
+def check_streamed(choices: Choices, settings: Settings, typed: Sequence[str]) -> None:
+    """Raise ZooError for latency settings or options of the Trainer if nothing is streamed.
+
+    Args:
+        choices: configuration of each system and recorded log.
+        settings: settings of the evaluation.
+        typed: overrides of the command line.
+    """
+    if streaming(choices):
+        return
+    names = shorten_list([repr(system.name) for system in choices])
+    if settings.knob_values is not None:
+        raise ZooError(
+            f"The recorded log {names} has no latency knob; leave evaluation.knob_values out."
+        )
+    for item in typed:
+        if override_key(item).partition(".")[0] == "trainer":
+            raise ZooError(f"{item} has no effect: {names} is recorded; leave it out.")
 
 
 def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
