@@ -12,7 +12,6 @@ from typing import Any
 from zoo import __version__
 from zoo.commands.show import ShownRun
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
-from zoo.errors import check_name
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.left_out import left_out
@@ -57,7 +56,6 @@ def evaluate(cfg: Config) -> float | None:
     settings: Settings = build(cfg.evaluation)
     logger, corpus = build(cfg.logger), build(cfg.data)
     choices: Choices = {build(choice.system): choice for choice in entries}
-    check_name("data.name", corpus.name)
     check_streamed(choices, settings, overrides())
     if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test

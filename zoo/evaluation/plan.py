@@ -21,7 +21,7 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
-from zoo.errors import ZooError, shorten_list, unknown_choice
+from zoo.errors import ZooError, check_name, shorten_list, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -185,6 +185,7 @@ def prepare(
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
+    check_name("data.name", corpus.name)
     sets = checked_talks(choices, TalkSets.of(corpus, settings), settings)
     talks = sets.test
     streamed_talks = talks_to_stream(talks, settings.view)
