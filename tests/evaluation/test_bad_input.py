@@ -152,6 +152,23 @@ MISTAKES = {
     f"system.name={'x' * 300}": "system.name needs a name of 1 to 200 bytes that can be printed",
     "system.name=''": "system.name needs a name of 1 to 200 bytes that can be printed",
     "evaluation.knob_values=[2,3,2]": "evaluation.knob_values has 2 twice; name it once.",
+    "evaluation.oracle_k=[1,1]": "evaluation.oracle_k has 1 twice; name it once.",
+    "evaluation.significance=[bootstrap,bootstrap]": (
+        "evaluation.significance has bootstrap twice; name it once."
+    ),
+    "evaluation.split=''": (
+        "evaluation.split needs a name of 1 to 200 bytes that can be printed, not ''."
+    ),
+    "evaluation.development=''": "evaluation.development needs a name of 1 to 200 bytes",
+    "evaluation.split=.": "has no split '.'; it has: tst-COMMON.",
+    "evaluation.split=tst-COMMON/": "has no split 'tst-COMMON/'; it has: tst-COMMON.",
+    "system.chunk_seconds=1e-9": (
+        "steps (chunk_seconds x latency_multiplier) of at least one sample (6.25e-05 s), not 2e-09"
+    ),
+    "metric=chrfpp evaluation.metrics.chrFpp.word_order=1000000000": (
+        "chrF needs word_order from 0 to 20, not 1000000000."
+    ),
+    "metric=chrfpp evaluation.metrics.chrFpp.word_order=-1": "chrF needs word_order from 0 to 20",
     "threads=1000000": "the CPU cores of this machine, not 1000000; null leaves",
     "evaluation.utmos=x.pt synthesizer=espeak": "The file x.pt of evaluation.utmos does not exist",
     "hydra.run.dir=/proc/simulzoo": (

@@ -269,6 +269,22 @@ MISTAKES = {
         "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, fbk_v1,"
     ),
     "backbone.search.beams=4": "backbone",
+    "system.log=[theirs.log]": "system.log must be text or null, not ['theirs.log'].",
+    "system.log={a:theirs.log}": "system.log must be text or null, not {'a': 'theirs.log'}.",
+    "system.log=3": "system.log must be text or null, not 3.",
+    "data.references=''": "data.references of data=recorded is blank; write a path or null.",
+    "data.sources=''": "data.sources of data=recorded is blank; write a path or null.",
+    # what nothing would read
+    "backbone=whisper": "backbone=whisper has no effect: there is no backbone in 'replay'",
+    "policy=alignatt": "policy=alignatt has no effect: there is no policy in 'replay'",
+    "history=punctuation": "history=punctuation has no effect: there is no history in 'replay'",
+    "synthesizer=espeak": "synthesizer=espeak has no effect: there is no synthesizer in 'replay'",
+    "context=glossary": "context=glossary has no effect: there is no context in 'replay'",
+    "trainer=evaluate": "trainer=evaluate has no effect: 'replay' is recorded; leave it out.",
+    "evaluation.knob_values=[1]": "The recorded log 'replay' has no latency knob; leave",
+    'compare={a:["system=replay","system.log=theirs.log","policy=alignatt"]}': (
+        "policy=alignatt has no effect: there is no policy in 'a'; leave it out."
+    ),
 }
 
 

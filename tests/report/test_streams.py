@@ -115,6 +115,17 @@ def test_a_page_needs_no_audio(tmp_path: Path) -> None:
     assert '"marks":["==","="]' in (tmp_path / "page.html").read_text()
 
 
+def test_segments_in_another_order_are_damaged(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    segments = folder / "instances" / "00" / "segments.jsonl"
+    first, second = map(json.loads, segments.read_text().splitlines())
+    first["offset"], second["offset"] = second["offset"], first["offset"]
+    segments.write_text("".join(json.dumps(one) + "\n" for one in (first, second)))
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    with pytest.raises(ZooError, match=r"segment 1 of talk 'talk' begins at .* before the segment"):
+        list(finished_streams(rows, tmp_path))
+
+
 @pytest.mark.parametrize(
     ("kept", "sentence"),
     [

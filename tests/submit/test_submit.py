@@ -144,16 +144,37 @@ def test_a_system_without_a_regime_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_files_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+REFUSED = {  # folders that the evaluation would be in vain for
+    "out": "folder=out is not empty; name a new folder.",
+    "outputs": "folder=outputs would contain the run folder outputs/submit/",
+    ".": "folder=. is not empty; name a new folder.",
+    "link": "folder=link is a link; name a new folder.",
+    "dangling": "folder=dangling is a link; name a new folder.",
+    "no/out": "folder=no/out cannot be made: there is no folder no.",
+    "file/out": "folder=file/out: ",
+    "x" * 250: "folder needs a name of 1 to 200 bytes that can be printed, not 'xxx",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_folders_are_refused_before_the_evaluation(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as left:
-        job.main(["system=streamatt", "folder=out"])
+        job.main(["system=streamatt", f"folder={name}"])
     assert left.value.code == 2
-    assert capsys.readouterr().err == "error: folder=out is not empty; name a new folder.\n"
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: {REFUSED[name]}")
+    assert printed.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("typed", ["hydra.run.dir=mine", "resume=mine", "smoke=true"])
@@ -187,3 +208,15 @@ def test_development_talks_without_references_are_refused(
         job.main(["folder=out", "data=iwslt", "data.segments=list.yaml"])
     assert left.value.code == 2
     assert "development talks of data=iwslt have no references" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", ["evaluation.development=dev2", "evaluation.view=segments"])
+def test_only_whole_talks_of_one_set_are_streamed(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        job.main(["system=streamatt", "folder=out", typed])
+    assert left.value.code == 2
+    assert "streams the whole talks of one development set" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

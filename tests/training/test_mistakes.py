@@ -15,8 +15,10 @@ from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk, Target, Word
 from zoo.training import module, run
 from zoo.training.job import evaluate_from_start
+from zoo.training.recipe import build_training
 from zoo.training.run import last_checkpoint
 from zoo.training.strategy import ZeRO
+from zoo.training.tokenizer import needs_tokenizer
 from zoo.training.trainer import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +31,10 @@ SETTINGS = {
     ),
     f"{STAGES}.recognition.chunks=[]": "chunks and multipliers of at least 1",
     f"{STAGES}.recognition.batch_seconds=0": "batch_seconds above 0",
+    f"{STAGES}.recognition.learning_rate=0": "A training stage needs learning_rate above 0, not 0.",
+    f"{STAGES}.recognition.learning_rate=-1": "A training stage needs learning_rate above 0",
+    f"{STAGES}.recognition.hold=1.5": "A training stage needs hold from 0 to 1, not 1.5.",
+    f"{STAGES}.recognition.warmup_steps=-1": "needs warmup_steps of at least 0, not -1.",
     "training.evaluate_every_steps=0": "training needs evaluate_every_steps of at least 1, not 0.",
     f"{SAMPLING.format('trajectories')}.encoded=true": (
         "Stage 'translation' samples encoded audio, which needs a frozen encoder; these stages "
@@ -66,6 +72,25 @@ def test_settings_are_checked_at_construction(given: str) -> None:
     with pytest.raises(ZooError) as refusal:
         build(compose("train", given.split()).training)
     assert SETTINGS[given] in str(refusal.value)
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "0", "-1"])
+def test_the_learning_rate_is_a_number_above_0(rate: str) -> None:
+    with pytest.raises(ZooError, match=r"^optimizer\.lr must be a number above 0"):
+        build_training(compose("train", [f"optimizer.lr={rate}"]))
+
+
+def test_no_tokenizer_is_trained_for_published_weights() -> None:
+    cfg = compose("train", ["experiment=recogniser_finetune", "training.vocabulary_size=300"])
+    with pytest.raises(ZooError, match=r"^training\.vocabulary_size=300 has no effect.* Qwen3Asr"):
+        needs_tokenizer(cfg, build(cfg.training))
+
+
+@pytest.mark.parametrize("alpha", [0, -1])
+def test_an_adapter_without_effect_is_refused(alpha: int) -> None:
+    cfg = compose("train", ["experiment=recogniser_finetune", f"backbone.lora.alpha={alpha}"])
+    with pytest.raises(ZooError, match=f"A LoRA needs alpha of at least 1, not {alpha}"):
+        build(cfg.system)
 
 
 def test_a_training_without_evaluations_has_no_score_to_optimise() -> None:

@@ -19,6 +19,7 @@ from zoo.evaluation.loaded import Choices, LoadedSystems, take_systems
 from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
     AUTO,
+    check_streamed,
     prepare,
     resumed_run,
     run_facts,
@@ -55,6 +56,7 @@ def evaluate(cfg: Config) -> float | None:
     settings: Settings = build(cfg.evaluation)
     logger, corpus = build(cfg.logger), build(cfg.data)
     choices: Choices = {build(choice.system): choice for choice in entries}
+    check_streamed(choices, settings, overrides())
     if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test
 

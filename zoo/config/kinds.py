@@ -34,6 +34,7 @@ _WORDS: Mapping[Form, str] = {
     "int": "a whole number",
     "float": "a number",
     "str": "text",
+    "text": "text",
     "mapping": "a mapping",
 }
 _TYPES: Mapping[Form, type | tuple[type, ...]] = {
@@ -42,6 +43,7 @@ _TYPES: Mapping[Form, type | tuple[type, ...]] = {
     "int": int,
     "float": (int, float),
     "str": str,
+    "text": str,
 }
 
 
@@ -114,8 +116,6 @@ def fits(value: Any, kind: Kind) -> bool:
         return same_length and all(map(fits, value, inner))
     if form == "list":
         return isinstance(value, list) and all(fits(item, inner[0]) for item in value)
-    if form == "text":
-        return not isinstance(value, Mapping)
     if form in ("class", "part"):
         return not isinstance(value, bool | int | float | str | list | Mapping | None)
     return isinstance(value, _TYPES[form]) and (form == "bool" or not isinstance(value, bool))
@@ -126,14 +126,14 @@ def described(kind: Kind) -> str:
     if kind.form == "choice":
         return f"one of {', '.join(map(str, kind.choices))}"
     if kind.form == "union":
-        return " or ".join(described(member) for member in kind.inner)
+        return " or ".join(dict.fromkeys(described(member) for member in kind.inner))
     if kind.form == "tuple":
         return f"a list ({', '.join(described(item) for item in kind.inner)})"
     if kind.form == "list":
         return f"a list ({described(kind.inner[0])} each)"
     if kind.form == "part":
         return f"a mapping ({shorten_list(kind.fields)})"
-    if kind.name:
+    if kind.name and kind.form != "text":
         return f"{'an' if kind.name[0] in 'AEIOU' else 'a'} {kind.name}"
     return _WORDS[kind.form]
 

@@ -127,6 +127,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def one_line(error: BaseException) -> str:
     """Return the message of an error on one line, without Hydra's hints about its own syntax."""
-    text = str(error).removeprefix("ZooError raised while resolving interpolation: ")
+    text = re.sub(r"^\w+ raised while resolving interpolation: ", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(_HINTS))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from zoo.data import manifest
+from zoo.data.readers.entries import optional
 from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_segments
 from zoo.formats.references import read_references
@@ -218,6 +219,8 @@ class Recorded:
 
         The split only names the rows of results; see ``Corpus``.
         """
+        for key in ("segments", "references", "log", "sources"):
+            optional(getattr(self, key), corpus="recorded", key=key)  # raises ZooError for ""
         talks = self._streams() if self.segments is None else self._recordings(self.segments)
         return talks[:limit]
 

@@ -67,7 +67,10 @@ class SpokenSegments(Sampler):
             if any(map(str.isalnum, segment.source)) and segment.duration <= config.max_seconds
         ]
         if not self._segments:
-            raise ZooError("The talks have no segments with transcripts to recognise.")
+            raise ZooError(
+                "The talks have no segments with transcripts to recognise that last at most "
+                f"{config.max_seconds:g} s (max_seconds)."
+            )
 
     @property
     def kinds(self) -> Sequence[float]:

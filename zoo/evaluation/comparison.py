@@ -11,7 +11,7 @@ from zoo.config.kinds import fits, kind_of
 from zoo.config.knob import typed_latency
 from zoo.config.size import LINK, SMALL
 from zoo.config.writing import override_key
-from zoo.errors import ZooError
+from zoo.errors import ZooError, shorten_list
 from zoo.evaluation.left_out import left_out
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
@@ -26,6 +26,7 @@ PARTS = (
     "source_language",
     "target_language",
 )
+CHOSEN = PARTS[1:6]  # the groups of which a system consists
 WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
 VALUES = "evaluation.knob_values"
 LINKED = re.compile(r"=\$\{([\w.]+)\}$")  # a value that is a link, as in name=${size.weights.phi4}
@@ -43,6 +44,7 @@ def system_configurations(cfg: Config) -> list[Config]:
     check_size(plain(cfg, resolve=False)["compare"])
     entries = plain(cfg)["compare"]
     if entries is None:
+        check_parts([cfg], overrides())
         _apply_typed(cfg, overrides())
         return [cfg]
     if not entries or not fits(entries, kind_of(Mapping[str, Sequence[str]])):
@@ -63,7 +65,9 @@ def system_configurations(cfg: Config) -> list[Config]:
     check_pinned(plain(cfg, resolve=False)["compare"], entries)
     shared, absent = plain(cfg, resolve=False), left_out(cfg).names
     rows = [(name, entry) for name, entry in entries.items() if name not in absent]
-    return [_compared(shared, name, entry) for name, entry in rows]
+    found = [_compared(shared, name, entry) for name, entry in rows]
+    check_parts(found, overrides())
+    return found
 
 
 def check_size(entries: Any) -> None:
@@ -156,8 +160,30 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
+    check_parts([choice], entry)
     _apply_typed(choice, [*overrides(), *entry])
     return choice
+
+
+def check_parts(configurations: Sequence[Config], typed: Sequence[str]) -> None:
+    """Raise ZooError for a typed part that no system has, such as a backbone of a recorded log.
+
+    Args:
+        configurations: configuration of each system.
+        typed: overrides of all of them.
+    """
+    linked = {part for part in CHOSEN for cfg in configurations if _is_linked(cfg, part)}
+    for item in typed:
+        part = override_key(item).partition(".")[0].partition("@")[0]
+        if part in CHOSEN and part not in linked and item != f"{part}=none":
+            names = shorten_list([repr(str(cfg.system.name)) for cfg in configurations])
+            raise ZooError(f"{item} has no effect: there is no {part} in {names}; leave it out.")
+
+
+def _is_linked(cfg: Config, part: str) -> bool:
+    """Return whether a configuration refers to one of its parts, such as ``${backbone}``."""
+    others = {key: value for key, value in plain(cfg, resolve=False).items() if key != part}
+    return re.search(rf"\$\{{{part}[.}}]", repr(others)) is not None
 
 
 def _apply_typed(cfg: Config, typed: Sequence[str]) -> None:

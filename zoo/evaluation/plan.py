@@ -15,12 +15,13 @@ from zoo.config import (
     plain,
     run_folder,
 )
+from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_name, shorten_list, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -100,6 +101,26 @@ def streaming(choices: Choices) -> "list[System]":
     return [system for system in choices if not isinstance(system, InstanceSource)]
 
 
+def check_streamed(choices: Choices, settings: Settings, typed: Sequence[str]) -> None:
+    """Raise ZooError for latency settings or options of the Trainer if nothing is streamed.
+
+    Args:
+        choices: configuration of each system and recorded log.
+        settings: settings of the evaluation.
+        typed: overrides of the command line.
+    """
+    if streaming(choices):
+        return
+    names = shorten_list([repr(system.name) for system in choices])
+    if settings.knob_values is not None:
+        raise ZooError(
+            f"The recorded log {names} has no latency knob; leave evaluation.knob_values out."
+        )
+    for item in typed:
+        if override_key(item).partition(".")[0] == "trainer":
+            raise ZooError(f"{item} has no effect: {names} is recorded; leave it out.")
+
+
 def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
     """Return the user's arguments of Lightning's Trainer, which all systems that stream share.
 
@@ -164,6 +185,7 @@ def prepare(
     check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
+    check_name("data.name", corpus.name)
     sets = checked_talks(choices, TalkSets.of(corpus, settings), settings)
     talks = sets.test
     streamed_talks = talks_to_stream(talks, settings.view)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, get_args
 
 from zoo.data.views import View
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.errors import ZooError, check_choice, check_name, check_numbers
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.resegment import Resegmentation
@@ -85,6 +85,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise ZooError for a value that is unknown, out of range or of another type."""
+        for key in ("split", "development"):
+            name = getattr(self, key)
+            if name is not None:
+                check_name(f"evaluation.{key}", name)
         check_choice("view", self.view, get_args(View))
         check_choice("elapsed convention", self.convention, get_args(Convention))
         check_choice("re-segmentation", self.resegmentation, get_args(Resegmentation))
@@ -110,9 +114,13 @@ class Settings:
                 "evaluation.knob_values is empty; "
                 "name at least one value, or null for the values that the system lists."
             )
-        repeated = [value for value, count in Counter(self.knob_values or ()).items() if count > 1]
-        if repeated:
-            raise ZooError(f"evaluation.knob_values has {repeated[0]:g} twice; name it once.")
+        for key in ("knob_values", "oracle_k", "significance", "comet"):
+            repeated = [
+                one for one, count in Counter(getattr(self, key) or ()).items() if count > 1
+            ]
+            if repeated:
+                shown = repeated[0] if isinstance(repeated[0], str) else f"{repeated[0]:g}"
+                raise ZooError(f"evaluation.{key} has {shown} twice; name it once.")
 
 
 def resampling(settings: Settings) -> Resampling | None:

@@ -144,6 +144,12 @@ def _check_names(talks: Sequence[Talk]) -> None:
 def _check_references(talk: Talk, target: Language) -> None:
     """Raise ZooError if a talk has no reference in a language."""
     if target.code not in _reference_languages(talk):
+        blank = sum(not segment.source.strip() for segment in talk.segments)
+        if target.code == talk.source_language and blank:
+            raise ZooError(
+                f"Talk {talk.name!r} has no transcript of {blank} of its {len(talk.segments)} "
+                f"segments, which are the references of systems that transcribe ({target.code!r})."
+            )
         languages = ", ".join(_reference_languages(talk)) or "no reference"
         raise ZooError(
             f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {languages}."

@@ -26,6 +26,7 @@ class Line(Record):
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # two of them are one character in JSON
+GIT_LFS = "version https://git-lfs.github.com/spec/"  # beginning of a pointer to a file
 LARGEST = 1_000_000_000  # bytes of a text file; a log of a whole test set has a tenth
 LONGEST_LINE = 1_000_000  # characters; a talk of two hours has 0.1 million
 MS = 1000.0  # milliseconds per second
@@ -52,6 +53,10 @@ def read_text(path: Path) -> str:
     if "\0" in text:  # ASCII text in UTF-16 has this character
         line = text[: text.index("\0")].count("\n") + 1
         raise ZooError(f"{path} is not a text file in UTF-8 (line {line} has a zero byte).")
+    if text.startswith(GIT_LFS):
+        raise ZooError(
+            f"{path} is a pointer to a file that Git LFS keeps; fetch the file with git lfs pull."
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

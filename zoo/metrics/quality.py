@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
 from sacrebleu.metrics.ter import TER as SacreTER
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.metrics.latency import WeightedMean
 
@@ -86,6 +86,9 @@ class CorpusQuality:
         return str(self.scorer.get_signature())
 
 
+MOST_WORDS = 20  # of a sequence that chrF compares; chrF++ has 2
+
+
 class BLEU(CorpusQuality):
     """BLEU of sacreBLEU with the tokenizer of the language.
 
@@ -113,9 +116,13 @@ class ChrF(CorpusQuality):
 
     Args:
         word_order: length of the longest sequences of words that are compared beside characters.
+
+    Raises:
+        ZooError: ``word_order`` is out of range.
     """
 
     def __init__(self, *, word_order: int = 0) -> None:
+        check_numbers("chrF", least=0, most=MOST_WORDS, word_order=word_order)
         super().__init__(SacreCHRF(word_order=word_order))
 
 

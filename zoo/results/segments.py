@@ -63,7 +63,7 @@ def read_segments(path: Path, *, needed_by: str, count: int | None = None) -> li
         count: number of segments of the row; None: unknown, as of another version.
 
     Raises:
-        ZooError: the file is missing or damaged, or a line is missing or doubled.
+        ZooError: the file is missing or damaged, or a line is missing, doubled or moved.
     """
     from pydantic import ValidationError
 
@@ -84,15 +84,22 @@ def read_segments(path: Path, *, needed_by: str, count: int | None = None) -> li
 
 
 def _check_complete(path: Path, segments: Sequence[ScoredSegment], count: int | None) -> None:
-    """Raise ZooError if a line is missing or doubled; arguments as in ``read_segments``."""
+    """Raise ZooError if a line is missing, doubled or moved; arguments as in ``read_segments``."""
     seen: Counter[str] = Counter()
+    starts: dict[str, Seconds] = {}
     for segment in segments:
         if segment.segment != seen[segment.talk]:
             raise ZooError(
                 f"{path} is damaged: it has segment {segment.segment} of talk {segment.talk!r} "
                 f"where segment {seen[segment.talk]} belongs."
             )
+        if segment.offset < starts.get(segment.talk, segment.offset):
+            raise ZooError(
+                f"{path} is damaged: segment {segment.segment} of talk {segment.talk!r} begins at "
+                f"{segment.offset:g} s, before the segment before it."
+            )
         seen[segment.talk] += 1
+        starts[segment.talk] = segment.offset
     if count is not None and len(segments) != count:
         raise ZooError(f"{path} is damaged: it has {len(segments)} segments, its row {count}.")
 

@@ -66,7 +66,7 @@ def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
     Each chunk is a copy, so that it does not keep the whole talk in memory.
     """
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
-    size = chunk_samples or max(1, samples.numel())
+    size = max(1, samples.numel()) if chunk_samples is None else chunk_samples
     for start in range(0, samples.numel(), size):
         yield samples[start : start + size].clone()
 

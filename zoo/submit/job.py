@@ -15,8 +15,8 @@ from zoo.config import Config, build, choices, compose, entry_point, plain, run_
 from zoo.config.commands import program, run_script
 from zoo.config.knob import knob_key
 from zoo.config.writing import override_key
-from zoo.disk.files import atomic_folder
-from zoo.errors import ZooError
+from zoo.disk.files import atomic_folder, check_can_be_written
+from zoo.errors import ZooError, check_name
 from zoo.evaluation.talks import has_references
 from zoo.machine.launch import is_main_process
 from zoo.results.join import RESULTS
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def check(cfg: Config) -> None:
         check_keys(overrides)
-        check_folder(new_folder(given))
+        check_folder(new_folder(given), run)
         check_system(cfg)
         check_content(weights_of(plain(cfg)))
         check_development(cfg)
@@ -112,12 +112,26 @@ def new_folder(given: Sequence[str]) -> Path:
     return Path(named[0])
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ZooError unless a folder is new or empty, in an existing folder."""
+def check_folder(folder: Path, run: Path) -> None:
+    """Check that a folder is new or empty and can be made, in an existing folder.
+
+    Args:
+        folder: folder of the submission.
+        run: folder of the run that evaluates the system, which is not in the submission.
+
+    Raises:
+        ZooError: the folder cannot be that of a submission.
+    """
+    check_name("folder", folder.absolute().name)
+    if folder.is_symlink():
+        raise ZooError(f"folder={folder} is a link; name a new folder.")
+    check_can_be_written(folder, "folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ZooError(f"folder={folder} is not empty; name a new folder.")
     if not folder.parent.is_dir():
         raise ZooError(f"folder={folder} cannot be made: there is no folder {folder.parent}.")
+    if run.resolve().is_relative_to(folder.resolve()):
+        raise ZooError(f"folder={folder} would contain the run folder {run}; name another folder.")
 
 
 def check_system(cfg: Config) -> None:
@@ -154,6 +168,11 @@ def check_development(cfg: Config) -> None:
             f"evaluation.split={settings.split} is no development set, which sets the regime of a "
             f"submission; name a split that begins with {DEVELOPMENT!r}."
         )
+    if settings.development is not None or settings.view != "talks":
+        raise ZooError(
+            "A submission streams the whole talks of one development set, which evaluation.split "
+            "names; leave out evaluation.development and evaluation.view."
+        )
     if not has_references(corpus.talks(settings.split, limit=settings.talks)):
         raise ZooError(
             f"The development talks of data={corpus.name} have no references, without which there "
@@ -184,7 +203,7 @@ def submit(run: Path, folder: Path, overrides: Sequence[str]) -> None:
         knob=knob_key(cfg),
         weights=weights_of(plain(cfg)),
     )
-    check_folder(folder)
+    check_folder(folder, run)
     with atomic_folder(folder) as new:
         write_submission(submission, new)
     for regime, row in best.items():

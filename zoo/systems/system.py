@@ -284,7 +284,7 @@ class System(lightning.LightningModule):
 
 
 def check_step(name: str, chunk_seconds: Seconds, latency_multiplier: float) -> None:
-    """Raise ZooError for a step that is longer than any talk.
+    """Raise ZooError for a step that is longer than any talk or has no sample.
 
     A model may write as many words as the audio of a step allows, so that a much too large step
     would never end.
@@ -299,4 +299,9 @@ def check_step(name: str, chunk_seconds: Seconds, latency_multiplier: float) -> 
         raise ZooError(
             f"System {name!r} needs steps (chunk_seconds x latency_multiplier) of at most "
             f"{MOST_STEP:g} s, not {step:g} s."
+        )
+    if round(step * SAMPLE_RATE) < 1:
+        raise ZooError(
+            f"System {name!r} needs steps (chunk_seconds x latency_multiplier) of at least one "
+            f"sample ({1 / SAMPLE_RATE:g} s), not {step:g} s."
         )

@@ -67,8 +67,8 @@ class Stage:
         """Check the numbers of the stage.
 
         Raises:
-            ZooError: Chunks, multipliers, examples, steps, passes or seconds are out of range, or
-                two of them contradict each other.
+            ZooError: Chunks, multipliers or a number are out of range, or two of them contradict
+                each other.
         """
         if not self.chunks or not self.multipliers or min(*self.chunks, *self.multipliers) < 1:
             raise ZooError(
@@ -76,8 +76,11 @@ class Stage:
                 f"not {list(self.chunks)} and {list(self.multipliers)}."
             )
         check_numbers("A training stage", least=1, examples=self.examples)
-        check_numbers("A training stage", least=0, steps=self.steps)
-        check_numbers("A training stage", least=0, most=1, warmup_share=self.warmup_share)
+        check_numbers("A training stage", least=0, steps=self.steps, warmup_steps=self.warmup_steps)
+        check_numbers("A training stage", above=0, learning_rate=self.learning_rate)
+        check_numbers(
+            "A training stage", least=0, most=1, warmup_share=self.warmup_share, hold=self.hold
+        )
         check_numbers("A training stage", least=0, passes=self.passes)
         if self.steps and self.passes:
             raise ZooError("A training stage has either steps or passes, not both.")

@@ -93,8 +93,9 @@ def train(cfg: Config) -> float | None:
     if cfg.estimate:
         print_estimate(cfg, talks, settings, optimizer)
         return None
+    lacks_tokenizer = needs_tokenizer(cfg, settings)
     run = claim_folder(resume)
-    if needs_tokenizer(cfg, settings):
+    if lacks_tokenizer:
         cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
     system: StreamingSystem = build(cfg.system)
     with (

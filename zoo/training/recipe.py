@@ -1,6 +1,7 @@
 """The training that a configuration describes: its settings and its optimizer."""
 
 from dataclasses import replace
+from math import inf
 
 from zoo.config import Config, build, take_value
 from zoo.errors import ZooError
@@ -27,7 +28,7 @@ def build_training(cfg: Config) -> tuple[TrainingSettings, OptimizerFactory]:
     check_optimizer(optimizer)
     if rate is None:
         return settings, optimizer
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or rate <= 0:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < inf:
         raise ZooError(
             f"optimizer.lr must be a number above 0, or null for the rates of the stages, not "
             f"{rate!r}."

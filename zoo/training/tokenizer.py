@@ -6,6 +6,7 @@ from pathlib import Path
 from zoo.backbones.base import Backbone, TokenizerCorpus
 from zoo.config import Config, arguments_of, target_of
 from zoo.disk.files import atomic_folder
+from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.talks import Talk
 from zoo.tracking.run import Run
@@ -17,8 +18,18 @@ def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
 
     A tokenizer is trained if the configuration has a vocabulary size, and its backbone has neither
     a tokenizer nor weights.
+
+    Raises:
+        ZooError: it has a vocabulary size, and its backbone has the tokenizer of its weights.
     """
-    if settings.vocabulary_size is None or cfg.backbone.tokenizer is not None:
+    if settings.vocabulary_size is None:
+        return False
+    if "tokenizer" not in cfg.backbone:
+        raise ZooError(
+            f"training.vocabulary_size={settings.vocabulary_size} has no effect: backbone "
+            f"{backbone_class(cfg).__name__} has the tokenizer of its weights; leave it out."
+        )
+    if cfg.backbone.tokenizer is not None:
         return False
     return cfg.backbone[backbone_class(cfg).weights_key] is None
 

@@ -197,8 +197,8 @@ class Client:
         if TOO_LONG.search(detail):
             return RefusedError(
                 f"Audio and text are too long for the model of {self.url} ({shown}); choose a "
-                "history or policy.max_seconds that keeps less audio, or a server with a longer "
-                "context."
+                "history or policy.max_seconds that keeps less audio, a shorter document or "
+                "glossary of context=..., or a server with a longer context."
             )
         return RefusedError(f"The server {self.url} refuses a request ({shown}).")
 

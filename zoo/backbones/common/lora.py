@@ -50,8 +50,8 @@ class LoraConfig:
     save: Literal["merged", "adapter"] = "merged"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a rank below 1, a dropout outside [0, 1) and an unknown ``save``."""
-        check_numbers("A LoRA", least=1, rank=self.rank)
+        """Raises ZooError for a number out of range and an unknown ``save``."""
+        check_numbers("A LoRA", least=1, rank=self.rank, alpha=self.alpha)
         if not 0 <= self.dropout < 1:
             raise ZooError(f"A LoRA's dropout is a share from 0 to below 1, not {self.dropout}.")
         check_choice("save of a LoRA", self.save, ("merged", "adapter"))

@@ -1,10 +1,9 @@
 """ACL 60/60: talks of ACL 2022 with translations into ten languages (Salesky et al., 2023)."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import by_audio, existing_folder, required
+from zoo.data.readers.entries import by_audio, existing_folder, optional, required
 from zoo.data.readers.spans import read_entries
 from zoo.errors import ZooError
 from zoo.talks import Talk
@@ -37,7 +36,8 @@ class ACL6060:
         what = "the folder with dev and eval of ACL 60/60 (2/acl_6060 in its archive)"
         root = required(self.root, corpus="acl6060", key="root", what=what)
         folder = existing_folder(root / split, corpus="ACL 60/60", like="a split: dev or eval")
-        segments = root / f"{split}.yaml" if self.segments is None else Path(self.segments)
+        listed = optional(self.segments, corpus="acl6060", key="segments")
+        segments = listed or root / f"{split}.yaml"
         if not segments.is_file():
             raise ZooError(
                 f"There is no file {segments}; ACL 60/60 has no times of its segments, so "

@@ -104,6 +104,19 @@ def required(value: str | None, *, corpus: str, key: str, what: str) -> Path:
     return Path(value)
 
 
+def optional(value: str | None, *, corpus: str, key: str) -> Path | None:
+    """Return a path of the configuration, or None. Raises ZooError for a blank one.
+
+    Args:
+        value: the path, or None.
+        corpus: name of the corpus in ``conf/data``.
+        key: name of the argument.
+    """
+    if value is not None and not value.strip():
+        raise ZooError(f"data.{key} of data={corpus} is blank; write a path or null.")
+    return None if value is None else Path(value)
+
+
 def existing_folder(path: Path, *, corpus: str, like: str) -> Path:
     """Return a folder of a corpus.
 

@@ -1,10 +1,9 @@
 """Test sets with a YAML list of segments, as the IWSLT campaigns publish them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import by_audio, required
+from zoo.data.readers.entries import by_audio, optional, required
 from zoo.data.readers.spans import read_entries
 from zoo.talks import Talk
 
@@ -41,21 +40,21 @@ class IWSLT:
         The split names the rows of results, and is part of the paths that contain ``{split}``. See
         ``zoo.data.corpora.Corpus``.
         """
-        segments, audio, transcripts, references = (
-            None if path is None else path.replace("{split}", split)
-            for path in (self.segments, self.audio, self.transcripts, self.references)
-        )
         listed = required(
-            segments,
+            _of_split(self.segments, split),
             corpus="iwslt",
             key="segments",
             what="a YAML list of segments with offset, duration and wav",
         )
+        audio, transcripts, references = (
+            optional(_of_split(getattr(self, key), split), corpus="iwslt", key=key)
+            for key in ("audio", "transcripts", "references")
+        )
         entries = read_entries(
             listed,
-            audio=listed.parent if audio is None else Path(audio),
-            transcripts=None if transcripts is None else Path(transcripts),
-            translations=None if references is None else Path(references),
+            audio=audio or listed.parent,
+            transcripts=transcripts,
+            translations=references,
         )
         return build_talks(
             by_audio(entries),
@@ -63,3 +62,8 @@ class IWSLT:
             target=self.target_language,
             limit=limit,
         )
+
+
+def _of_split(path: str | None, split: str) -> str | None:
+    """Return the path of a split, whose name stands in the place of ``{split}``."""
+    return None if path is None else path.replace("{split}", split)

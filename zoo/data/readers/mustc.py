@@ -144,11 +144,8 @@ def _split_folder(root: Path, *, split: str, pair: str) -> Path:
             f"MuST-C is not in {root}: it has no folder {pair}/data; "
             "download the corpus by hand and unpack it there."
         )
-    folder = base / "data" / split
-    if not folder.is_dir():
-        splits = (
-            ", ".join(sorted(path.name for path in (base / "data").iterdir() if path.is_dir()))
-            or "none"
-        )
-        raise ZooError(f"MuST-C in {base} has no split {split!r}; it has: {splits}.")
-    return folder
+    splits = sorted(path.name for path in (base / "data").iterdir() if path.is_dir())
+    if split not in splits:
+        listed = ", ".join(splits) or "none"
+        raise ZooError(f"MuST-C in {base} has no split {split!r}; it has: {listed}.")
+    return base / "data" / split

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Recording, SegmentEntry, audio_file, required
+from zoo.data.readers.entries import Recording, SegmentEntry, audio_file, optional, required
 from zoo.disk.parsing import bounded_number, parse_json
 from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
@@ -43,7 +43,7 @@ class RealSI:
         root = required(
             self.root, corpus="realsi", key="root", what="the folder of the JSON files of RealSI"
         )
-        folder = root if self.audio is None else Path(self.audio)
+        folder = optional(self.audio, corpus="realsi", key="audio") or root
         pattern = f"{self.source_language}2{self.target_language}-*.json"
         paths = sorted(root.glob(pattern))
         if not paths:
