@@ -274,7 +274,7 @@ def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
                 "backbone@backbone.transcriber=voxtral_realtime",
                 "backbone.transcriber.nonsense=1",
             ],
-            r"Unknown key .*; choose one of: backbone\.transcriber\.name, backbone\.transcriber\.delay, ",
+            r"Unknown key .*: backbone\.transcriber\.name, backbone\.transcriber\.delay, ",
         ),
         (["backbone.encoder.windw=1"], r"Unknown key 'backbone\.encoder\.windw'; choose one of: "),
         (
