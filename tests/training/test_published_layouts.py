@@ -182,6 +182,7 @@ LAYOUTS = {
         "voxtral_realtime",
         "voxtral_realtime",
         evaluation=float32("system=streamatt", "target_language=en", "evaluation.knob_values=[2]"),
+        short=(),  # a token per frame
     ),
     "canary": Layout(
         "canary", "canary", evaluation=["system=alignatt", "evaluation.knob_values=[2]"]
