@@ -218,7 +218,6 @@ REFUSED = {  # command and arguments: the beginning of the sentence
     f"evaluate data=iwslt data.segments={LONG}": "aaa",
     f"evaluate data=lhotse data.cuts={LONG}": "aaa",
     f"evaluate data=huggingface data.folder={LONG}": "aaa",
-    f"evaluate data=aligned data.folder=. evaluation.split={LONG}": "aaa",
     f"evaluate system=replay data=recorded system.log={LONG}": "aaa",
     f"evaluate resume={LONG}": "aaa",
     f"evaluate --config-dir {LONG}": "aaa",
