@@ -21,9 +21,9 @@ class User:
         self.results: list[Progress | Failure] = []
         self.done = threading.Event()
         self.engine = engine
-        self.served: ServedStream = engine.open(cast("StreamingSystem", system), name, self.listen)
+        self.served: ServedStream = engine.open(cast("StreamingSystem", system), name, self.add)
 
-    def listen(self, result: Progress | Failure) -> None:
+    def add(self, result: Progress | Failure) -> None:
         self.results.append(result)
         if isinstance(result, Failure) or result.final:
             self.done.set()

@@ -1,7 +1,6 @@
 """One client: reads its messages, feeds its streams to the engine, sends what they lead to."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -15,7 +14,6 @@ from zoo.live.hub import Hub
 from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
 from zoo.types import SAMPLE_RATE, Seconds
 
-logger = logging.getLogger(__name__)
 POLICY, FAILED, LATER = 1008, 1011, 1013  # close codes of RFC 6455
 PATIENCE: Seconds = 5.0  # for a client to receive the reason of a closing
 LOOK: Seconds = 0.05  # between two looks at a full backlog

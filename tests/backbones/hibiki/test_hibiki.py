@@ -145,7 +145,7 @@ def test_a_text_ends_after_the_source_and_its_speech_a_frame_earlier(
     # the text ends in frame 14, and the codes of the speech of frame 13 are complete in frame 15
     assert frames == list(range(16))
     assert speech(instance).numel() == 14 * FRAME
-    # speech of frame 2 is complete when frame 4 has been heard
+    # speech of frame 2 is complete when frame 4 has been received
     assert instance.speech[0].delay == pytest.approx(0.32)
     assert max(instance.delays) <= instance.source_length
 
@@ -171,7 +171,7 @@ def test_speech_begins_with_the_first_word(zero: Path, loaded: Load) -> None:
 
     backbone._record = replaced  # type: ignore[method-assign]
     (instance,) = streamed(speaking(backbone, chunk_seconds=0.08), noise(20 * FRAME))
-    # frame 9 is known when frame 7 of the source has been heard, its speech two frames later
+    # frame 9 is known when frame 7 of the source has been received, its speech two frames later
     assert instance.delays == pytest.approx((8 * 0.08,))
     assert instance.speech[0].delay == pytest.approx(10 * 0.08)
     gaps = [b.delay - a.delay for a, b in zip(instance.speech, instance.speech[1:], strict=False)]

@@ -34,7 +34,7 @@ class CodecState:
     """What the codec keeps of one stream.
 
     Attributes:
-        heard: End of the source, for its resampling.
+        received: End of the source, for its resampling.
         spoken: End of the target speech, for its resampling.
         encoder: Ends of the inputs of the encoder's convolutions.
         decoder: The same of the decoder.
@@ -43,7 +43,7 @@ class CodecState:
         decoder_memory: Keys and values of the decoder.
     """
 
-    heard: Tensor
+    received: Tensor
     spoken: Tensor
     encoder: MimiConv1dPaddingCache
     decoder: MimiConv1dPaddingCache
@@ -157,7 +157,7 @@ class Codec(nn.Module):
         Returns:
             (frames, codebooks) int64.
         """
-        state.heard, wave = self.to_codec(state.heard, samples.to(state.heard))
+        state.received, wave = self.to_codec(state.received, samples.to(state.received))
         output = self.network.encode(
             wave[None, None],
             num_quantizers=self.source,
