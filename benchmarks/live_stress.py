@@ -41,7 +41,7 @@ PIECE: Samples = SAMPLE_RATE  # of a message of the long stream
 EXCERPT: Seconds = 4.0  # of audio of a client that translates
 LOOP: Seconds = 240.0  # of audio, which the long stream repeats
 AT_ONCE = 3  # other clients
-PLACES = 1 + AT_ONCE
+PLACES = 1 + 3 * AT_ONCE  # of a client whose network is cut, the server keeps the place for IDLE
 PAUSE: Seconds = 0.5  # between two measurements of the memory
 IDLE: Seconds = 5.0  # after which the server leaves a client that sends nothing
 PATIENCE: Seconds = 300.0  # for one client
@@ -114,6 +114,8 @@ async def unread(course: Course, socket: ClientConnection) -> None:
     with suppress(ConnectionClosed, TimeoutError):
         async with asyncio.timeout(IDLE):
             for _ in range(2000):
+                if socket.transport.is_closing():
+                    break
                 await socket.send("nonsense")
     socket.transport.abort()
 
