@@ -6,6 +6,8 @@ STAMP := .venv/.installed
 COMET_STAMP := .venv-comet/.installed
 XTTS_STAMP := .venv-xtts/.installed
 export OMP_WAIT_POLICY ?= passive
+# Processes of the demo: two stream its two talks at the same time, where no GPU does.
+RANKS = $(shell $(PYTHON) -c 'import os, shutil; print(1 if shutil.which("nvidia-smi") else min(2, os.cpu_count() or 1))')
 
 .PHONY: help setup comet xtts demo live test rehearsal train lint docs format clean
 
@@ -42,7 +44,7 @@ $(XTTS_STAMP): requirements-xtts.txt
 	@touch $@
 
 demo: setup ## translate a few talks with every shipped system, print the table, write the report
-	$(BIN)/python evaluate.py experiment=demo
+	$(BIN)/python evaluate.py experiment=demo trainer.devices=$(RANKS)
 
 live: setup ## open a page that interprets what you say, by the shipped InfiniSST
 	$(BIN)/python -m zoo.live browser=true
