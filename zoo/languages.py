@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from zoo.errors import check_choice
+from zoo.errors import ZooError, check_choice
 from zoo.types import UnitKind
 
 
@@ -160,6 +160,24 @@ def language(code: str) -> Language:
 def spoken_language(code: str) -> Language:
     """Return the language of a code, or ``DETECTED`` for ``auto``; see :func:`language`."""
     return DETECTED if code == DETECTED.code else language(code)
+
+
+def check_transcription(model: str, source: Language, target: Language) -> None:
+    """Check the languages of a model that transcribes.
+
+    Args:
+        model: Name of the model in the message.
+        source: Language of the speech.
+        target: Language of the output.
+
+    Raises:
+        ZooError: They are not the same.
+    """
+    if source != target:
+        raise ZooError(
+            f"{model} transcribes {source.name} but does not translate it to {target.name}; choose "
+            f"it as the transcriber of a cascade, or set target_language={source.code}."
+        )
 
 
 @cache

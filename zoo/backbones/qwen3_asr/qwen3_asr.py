@@ -27,7 +27,7 @@ from zoo.backbones.qwen3_asr.network import KIND
 from zoo.data.sampling import Sampling
 from zoo.data.spoken_segments import SpokenSegmentConfig
 from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.languages import Language, check_transcription
 from zoo.streaming.session import Session, empty_token_ids
 from zoo.types import Capability, Hypothesis, Request, Task
 
@@ -104,12 +104,7 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
 
     def check_languages(self, source: Language, target: Language) -> None:
         """Raise ZooError unless both languages are the same."""
-        if source != target:
-            raise ZooError(
-                f"Qwen3-ASR transcribes {source.name} but does not translate it to {target.name}; "
-                "choose it as the transcriber of a cascade, or set target_language="
-                f"{source.code}."
-            )
+        check_transcription("Qwen3-ASR", source, target)
 
     def build(self) -> None:
         """Load tokenizer and weights; see ``Thinker.build``.

@@ -53,11 +53,11 @@ class Run:
     convolution_cache: Any = None
     decoder_cache: Any = None
 
-    def heard(self, token: int) -> Samples:
+    def audio_end(self, token: int) -> Samples:
         """Return the stream position of the last sample on which a token depends."""
         return self.origin + (token + self.delay + 1) * FRAME + LOOK_AHEAD
 
-    def num_heard(self, end: Samples) -> int:
+    def num_until(self, end: Samples) -> int:
         """Return how many tokens depend only on audio before a stream position."""
         tokens = (end - LOOK_AHEAD - self.origin) // FRAME - self.delay
         return min(max(tokens, 0), len(self.tokens))

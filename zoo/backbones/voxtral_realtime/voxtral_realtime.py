@@ -31,7 +31,7 @@ from zoo.backbones.voxtral_realtime.features import FEATURES, FRAME, LogMel
 from zoo.backbones.voxtral_realtime.run import Run, Streamer
 from zoo.backbones.voxtral_realtime.tekken import FILE, Tekken, read_tekken
 from zoo.errors import ZooError, check_choice
-from zoo.languages import Language
+from zoo.languages import Language, check_transcription
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Task
 
@@ -47,12 +47,12 @@ class Spoken(NamedTuple):
     Attributes:
         token: Id.
         start: Stream position of its frame, in samples.
-        heard: Stream position of the last sample on which it depends.
+        audio_end: Stream position of the last sample on which it depends.
     """
 
     token: int
     start: Samples
-    heard: Samples
+    audio_end: Samples
 
 
 @dataclass(slots=True, eq=False)
@@ -114,12 +114,7 @@ class VoxtralRealtime(Backbone):
 
     def check_languages(self, source: Language, target: Language) -> None:
         """Raise ZooError unless both languages are the same, and one of the model's."""
-        if source != target:
-            raise ZooError(
-                f"Voxtral-Realtime transcribes {source.name} but does not translate it to "
-                f"{target.name}; choose it as the transcriber of a cascade, or set "
-                f"target_language={source.code}."
-            )
+        check_transcription("Voxtral-Realtime", source, target)
         if source.code not in LANGUAGES:
             raise ZooError(
                 f"Voxtral-Realtime does not support {source.name}; choose source_language from: "
@@ -218,13 +213,13 @@ class VoxtralRealtime(Backbone):
         if request.task is Task.TRANSCRIPTION:
             prefix = session.prefix_ids[:0]
             prefix_text: list[Spoken] = []
-            new = [spoken for spoken in state.text if spoken.heard > session.audio_start]
+            new = [spoken for spoken in state.text if spoken.audio_end > session.audio_start]
         else:
             prefix = session.prefix_ids
             prefix_text = state.text[: prefix.numel()]
             new = state.text[prefix.numel() :]
         if not flush:
-            new = [spoken for spoken in new if spoken.heard <= end]
+            new = [spoken for spoken in new if spoken.audio_end <= end]
 
         ids = torch.cat([prefix, torch.tensor([spoken.token for spoken in new], dtype=torch.long)])
         vocabulary = self.vocabularies.of(session.source_language)
@@ -249,7 +244,7 @@ class VoxtralRealtime(Backbone):
 
     def _is_between_words(self, run: Run, end: Samples) -> bool:
         """Whether the last token of the audio before ``end`` has no text: no word is incomplete."""
-        count = run.num_heard(end)
+        count = run.num_until(end)
         return count == 0 or not self._has_text(run.tokens[count - 1])
 
     def _has_text(self, token: int) -> bool:
@@ -295,15 +290,15 @@ class VoxtralRealtime(Backbone):
         if run.origin != session.audio_start:
             state.text = []
             return self._begin(session, [])
-        state.text = [spoken for spoken in state.text if spoken.heard <= end]
-        return self._begin(session, run.tokens[: run.num_heard(end)])
+        state.text = [spoken for spoken in state.text if spoken.audio_end <= end]
+        return self._begin(session, run.tokens[: run.num_until(end)])
 
     def _take_text(self, state: VoxtralState, run: Run) -> None:
         """Append the new tokens of a run that have text."""
         for index in range(state.known, len(run.tokens)):
             if self._has_text(run.tokens[index]):
                 start = run.origin + index * FRAME
-                state.text.append(Spoken(run.tokens[index], start, run.heard(index)))
+                state.text.append(Spoken(run.tokens[index], start, run.audio_end(index)))
         state.known = len(run.tokens)
 
     def forget(self, session: Session, cut: Cut) -> None:
@@ -313,7 +308,7 @@ class VoxtralRealtime(Backbone):
         text = state.text[cut.tokens :]
         start = session.audio_start + min(cut.frames * FRAME, session.audio.numel())
         if cut.frames:
-            new = [spoken for spoken in text[kept:] if spoken.heard > start]
+            new = [spoken for spoken in text[kept:] if spoken.audio_end > start]
             text = text[:kept] + new
         state.text = text
         if state.run is not None and state.run.padded and start >= state.run.end:
