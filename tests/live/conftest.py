@@ -66,10 +66,10 @@ def serve(echo: Echo, tmp_path: Path) -> Iterator[Serve]:
     clients: list[TestClient] = []
 
     def start(*, access: Any = None, talks: Sequence[Any] = (), **limits: Any) -> TestClient:
-        systems = {"echo": cast("StreamingSystem", echo)}
-        hub = Hub(systems, limits=Limits(**limits), folder=tmp_path)
+        systems = {"echo": [cast("StreamingSystem", echo)]}
+        hub = Hub(systems, limits=Limits(**limits), folder=tmp_path, talks=talks)
         given = {} if access is None else {"access": access}
-        client = TestClient(application(hub, talks=talks, **given))
+        client = TestClient(application(hub, **given))
         client.__enter__()
         clients.append(client)
         return client

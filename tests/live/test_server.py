@@ -181,7 +181,9 @@ def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     for name in ("page.js", "panel.js", "sources.js", "speech.js", "recorder.js", "style.css"):
         assert client.get(f"/page/{name}").status_code == 200
     described = client.get("/systems").json()
-    assert described["talks"] == [{"name": "a talk", "duration": 1.0}]
+    assert described["talks"] == [
+        {"name": "a talk", "duration": 1.0, "source_language": "en"}
+    ]
     assert described["systems"][0]["name"] == "echo"
     assert client.get("/talks/a%20talk").content == (tmp_path / "talk.wav").read_bytes()
     assert client.get("/talks/..%2Fother").status_code == 404
