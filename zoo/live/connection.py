@@ -133,6 +133,8 @@ class Connection:
         if self._served is not None:
             raise ZooError("A stream has begun: its settings change after its end.")
         given = {key: value for key, value in asdict(order).items() if value is not None}
+        if "system" in given:
+            given.setdefault("latency", None)  # a latency is one of the system it was named with
         changed = replace(self._settings, **given)
         AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
         self._hub.system(changed.system, changed.source, changed.target, changed.latency)

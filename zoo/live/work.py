@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import torch
 import uvicorn
+from starlette.applications import Starlette
 
 from zoo.config import Config, build, compose, machine, overrides, plain, run_folder
 from zoo.config.writing import override_key
@@ -70,24 +71,33 @@ def serve(cfg: Config, address: Address, limits: Limits) -> None:
         offered = talks(cfg, systems)
         run = open_run(run_folder(), kind="live")
         hub = Hub(systems, limits=limits, folder=run.folder, talks=offered)
-        app = application(hub, access=access)
-        server = Server(
-            uvicorn.Config(
-                app,
-                log_level="warning",
-                ws="websockets-sansio",
-                ws_max_size=limits.message_bytes,
-                ssl_certfile=address.certificate,
-                ssl_keyfile=address.key,
-                timeout_graceful_shutdown=GRACE,
-            )
-        )
         page = url(address, listening, access)
         print(f"SimulZoo live: {page} (Ctrl-C ends it)", flush=True)
         print(f"logs: {run.folder}", flush=True)
         if cfg.browser:
             webbrowser.open(page)
-        server.run(sockets=[listening])
+        new_server(application(hub, access=access), address, limits).run(sockets=[listening])
+
+
+def new_server(app: Starlette, address: Address, limits: Limits) -> Server:
+    """Return the server of a web application.
+
+    Args:
+        app: The application.
+        address: Has the files for TLS.
+        limits: Has the largest message.
+    """
+    return Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            ws="websockets-sansio",
+            ws_max_size=limits.message_bytes,
+            ssl_certfile=address.certificate,
+            ssl_keyfile=address.key,
+            timeout_graceful_shutdown=GRACE,
+        )
+    )
 
 
 def build_systems(cfg: Config) -> Mapping[str, Sequence[StreamingSystem]]:

@@ -1,7 +1,7 @@
 // The words of a translation: those on the page, and all of them for the files.
 const NEW = 1500; // milliseconds for which a word is marked as new
 const SHOWN = 200; // newest words that are elements of their own
-const OLDER = 20000; // letters of the words before them that the page shows
+const OLDER = 6000; // letters of the words before them that the page shows
 
 export class Words {
   constructor(area) {
