@@ -106,7 +106,7 @@ def test_a_message_that_is_too_large_ends_its_connection_alone(address: tuple[st
         (["latency=[1,2]", "system.latency_multiplier=3"], "both set the latency of system"),
         (
             ["latency=[1,2]", "system.knob.attribute=backbone.latency_tokens"],
-            "The latency of system 'infinisst' sets backbone.latency_tokens, which several latencies cannot",
+            "The latency of system 'infinisst' sets backbone.latency_tokens, which",
         ),
         (["backbone.checkpoint=nowhere"], "nowhere"),
         (["data=aligned", "data.folder=nowhere"], "nowhere"),

@@ -12,7 +12,7 @@ from zoo.formats.simuleval import write_log
 from zoo.formats.speech import write_speech
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment, first_blank
-from zoo.metrics.running import heard
+from zoo.metrics.running import begun_segments
 from zoo.talks import Talk, without_references
 from zoo.types import Instance
 
@@ -36,8 +36,8 @@ def references_of(talk: Talk | None, target: Language) -> Sequence[ReferenceSegm
 def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: Language) -> None:
     """Write what a stream has emitted.
 
-    With references, ``segments.yaml`` and ``references.txt`` have those that the stream has heard,
-    as ``data=recorded`` reads them, and the log has the name of the talk.
+    With references, ``segments.yaml`` and ``references.txt`` have those of the segments that have
+    begun, as ``data=recorded`` reads them, and the log has the name of the talk.
 
     Args:
         folder: Existing folder of the stream.
@@ -49,7 +49,7 @@ def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: La
         OSError: A file cannot be written.
         ZooError: The target speech cannot be written.
     """
-    known = heard(references_of(talk, target), instance.source_length)
+    known = begun_segments(references_of(talk, target), instance.source_length)
     if talk is not None and known:
         texts = [" ".join(segment.text.split()) for segment in known]
         instance = replace(instance, talk=talk.name, reference=target.join(texts))

@@ -36,7 +36,7 @@ def running_latency(
     """
     rules = find_rules("zoo")
     (talk,) = prepare_instances([instance], "queue", rules)
-    begun = heard(references, instance.source_length)
+    begun = begun_segments(references, instance.source_length)
     if not begun:
         return {"StreamLAAL": None, "StreamLAAL_CA": None, "segments": 0}
     segments = [
@@ -61,7 +61,9 @@ def running_latency(
     }
 
 
-def heard(references: Sequence[ReferenceSegment], received: Seconds) -> list[ReferenceSegment]:
+def begun_segments(
+    references: Sequence[ReferenceSegment], received: Seconds
+) -> list[ReferenceSegment]:
     """Return the segments that have begun.
 
     Args:
