@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import inf
 from typing import get_args
@@ -116,17 +117,14 @@ def score_talks(
     is_logged = any(talk.repaired for talk in talks)
     repaired = repair and elapsed.convention == "cumulative" and not is_logged
 
-    pieces_of_talks = [
-        timed_segments(
-            talk,
-            reference,
-            language=language,
-            resegmentation=resegmentation,
-            rules=counting,
-            repaired=repaired,
-        )
-        for talk, reference in zip(talks, references, strict=True)
-    ]
+    divide = partial(
+        timed_segments,
+        language=language,
+        resegmentation=resegmentation,
+        rules=counting,
+        repaired=repaired,
+    )
+    pieces_of_talks = [divide(*pair) for pair in zip(talks, references, strict=True)]
 
     facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
     scorer = Scorer(language, counting, elapsed, facts, extra or {})
