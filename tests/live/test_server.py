@@ -196,6 +196,16 @@ def test_long_and_silent_streams_end_with_a_sentence(serve: Serve) -> None:
         assert reason(socket) == (1008, "The client was silent for 1 s.")
 
 
+def test_a_message_without_audio_is_a_sign_of_life(serve: Serve) -> None:
+    with serve(idle_seconds=1).websocket_connect("/") as socket:
+        socket.send_bytes(spoken(10))
+        for _ in range(4):
+            time.sleep(0.4)
+            socket.send_bytes(b"")
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10"
+
+
 def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     audio.write(tmp_path / "talk.wav", white_noise(16_000, scale=0.1))
     talk = without_references("a talk", tmp_path / "talk.wav", 1.0, "en")
@@ -204,7 +214,16 @@ def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     page = client.get("/")
     assert "<title>SimulZoo live</title>" in page.text
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
-    for name in ("page.js", "panel.js", "sources.js", "speech.js", "recorder.js", "style.css"):
+    for name in (
+        "page.js",
+        "panel.js",
+        "sources.js",
+        "choices.js",
+        "words.js",
+        "speech.js",
+        "recorder.js",
+        "style.css",
+    ):
         assert client.get(f"/page/{name}").status_code == 200
     described = client.get("/systems").json()
     assert described["talks"] == [{"name": "a talk", "duration": 1.0, "source_language": "en"}]

@@ -41,29 +41,33 @@ class Rater:
     """
 
     def __init__(self) -> None:
+        self._is_open = True
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
     async def rate(self, question: dict[str, Any]) -> "Scores | None":
-        """Return the scores of a stream; None: the process has failed.
+        """Return the scores of a stream; None: the process has failed or ended.
 
         Args:
             question: Stream and references as ``ask`` writes them.
         """
         line = json.dumps(question).encode() + b"\n"
         async with self._lock:
+            if not self._is_open:
+                return None
             try:
                 async with asyncio.timeout(PATIENCE):
                     return await self._answer(line)
             except (OSError, ValueError, TimeoutError) as error:
-                logger.error("A stream cannot be scored: %s", error or type(error).__name__)
+                if self._is_open:
+                    logger.error("A stream cannot be scored: %s", error or type(error).__name__)
                 await self._end()
                 return None
 
     async def close(self) -> None:
-        """End the process."""
-        async with self._lock:
-            await self._end()
+        """End the process, also while it scores."""
+        self._is_open = False
+        await self._end()
 
     async def _answer(self, line: bytes) -> "Scores | None":
         """Send a line and return the answer. Raises ValueError if the process ends instead."""

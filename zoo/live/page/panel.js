@@ -3,6 +3,8 @@ import {Player} from "./speech.js";
 import {RATE, toInt16} from "./sources.js";
 import {Words} from "./words.js";
 
+const SILENCE = 10000; // milliseconds after which no audio is sent, as a sign of life in a pause
+
 export class Panel {
   constructor(system, token) {
     this.system = system;
@@ -45,6 +47,7 @@ export class Panel {
           system: name, latency: value, speech: speaks, talk,
         }));
         if (speaks) this.player = new Player(RATE);
+        this.timer = setInterval(() => this.send(new Float32Array(0)), SILENCE);
         resolve();
       };
       this.socket.onerror = () => reject(new Error("The server does not answer."));
@@ -52,6 +55,7 @@ export class Panel {
   }
 
   disconnect() {
+    clearInterval(this.timer);
     if (!this.socket) return;
     this.socket.onclose = null;
     this.socket.close();
@@ -68,6 +72,7 @@ export class Panel {
   send(samples) {
     if (this.socket.readyState !== WebSocket.OPEN) return;
     if (samples === null) {
+      clearInterval(this.timer);
       this.socket.send(JSON.stringify({end_of_stream: true}));
     } else {
       this.seconds += samples.length / RATE;
@@ -95,6 +100,7 @@ export class Panel {
 
   // The stream has ended without its end.
   fail(sentence) {
+    clearInterval(this.timer);
     this.problem ||= sentence;
     this.show(".problem", this.problem);
     if (this.words.all.length) this.downloads();
