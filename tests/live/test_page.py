@@ -25,7 +25,7 @@ from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk, without_references
-from zoo.types import SAMPLE_RATE
+from zoo.types import SAMPLE_RATE, Action, StreamEvent
 
 SEGMENTS = 4  # of the talk
 LATE = 0.5  # seconds that a word may take from the server to the page
@@ -85,19 +85,33 @@ def page(browser: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def echoes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server of two systems that echo, and of a talk of a second."""
+    """A server of systems that echo, and of two talks."""
     with site.serving(echo_hub(tmp_path_factory.mktemp("echoes"))) as served:
         yield served
 
 
+class Transcriber(Echo):
+    """Writes a further line of a transcript after each chunk, too."""
+
+    lines = 0
+
+    def step(self, sessions: Any, chunks: Any) -> list[Action]:
+        self.lines += 1
+        text = "\n".join(f"line {number}" for number in range(self.lines))
+        event = StreamEvent("transcript", 0.0, text=text)
+        return [replace(action, events=(event,)) for action in super().step(sessions, chunks)]
+
+
 def echo_hub(folder: Path, **limits: Any) -> Hub:
-    """Two systems that echo, and two talks: of a second, and of half a minute."""
+    """Systems that echo, and two talks: of a second, and of half a minute."""
     talks = []
     for name, seconds in (("short", 1.0), ("long", 30.0)):
         path = folder / f"{name}.wav"
         audio.write(path, torch.full((round(seconds * SAMPLE_RATE),), 0.2))
         talks.append(without_references(name, path, seconds, "en"))
-    systems = {name: [cast("StreamingSystem", Echo())] for name in ("echo", "another")}
+    echoes = {"echo": [Echo(2), Echo(1)], "another": [Transcriber()], "chinese": [Echo()]}
+    echoes["chinese"][0].target_language = language("zh")
+    systems = {name: cast("list[StreamingSystem]", one) for name, one in echoes.items()}
     return Hub(systems, limits=Limits(**limits), folder=folder, talks=talks)
 
 
@@ -196,6 +210,43 @@ def check_speech(page: Any, logged: Any, evaluated: Any) -> None:
         assert position >= 0
         assert position % 2 == 0
         position += 2 * len(samples)
+
+
+def test_languages_systems_and_latencies_are_chosen(page: Any, echoes: Site) -> None:
+    site.load(page, echoes.address)
+
+    def choices(name: str) -> list[str]:
+        return page.locator(f"#{name} option").all_text_contents()
+
+    assert choices("direction") == ["en → de", "en → zh"]
+    assert choices("system-0") == ["echo", "another"]
+    assert choices("system-1") == ["none", "echo", "another", "chinese (en → zh)"]
+    page.select_option("#direction", "en → zh")
+    assert choices("system-0") == ["chinese"]
+    assert not page.is_visible("#latency-0")
+    page.select_option("#system-1", label="echo (en → de)")
+    assert choices("latency-1") == ["m = 2", "m = 1"]
+    assert page.get_by_label("Latency (m of echo, beside)").is_visible()
+    page.get_by_label("Latency (m of echo, beside)").select_option("m = 1")
+    used = [cast("Any", one) for name in ("echo", "chinese") for one in echoes.hub.systems[name]]
+    before = [len(one.batches) for one in used]
+    page.select_option("#source", "talk:short")
+    page.click("#start")
+    site.wait_for_status(page, "Done.")
+    assert page.locator("h2").all_text_contents() == ["chinese, en → zh", "echo m=1, en → de"]
+    more = [len(one.batches) - number for one, number in zip(used, before, strict=True)]
+    assert [number > 0 for number in more] == [False, True, True]
+
+
+def test_the_newest_lines_of_a_transcript_are_seen(page: Any, echoes: Site) -> None:
+    site.load(page, echoes.address)
+    site.translate(page, "talk:short", ["another"])
+    transcript = page.locator(".transcript")
+    assert transcript.text_content().startswith("line 0\nline 1\n")
+    below, above = transcript.evaluate(
+        "one => [one.scrollHeight - one.scrollTop - one.clientHeight, one.scrollTop]"
+    )
+    assert below < 2 < above
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -14,7 +14,9 @@ from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment, first_blank
 from zoo.metrics.running import begun_segments
 from zoo.talks import Talk, without_references
-from zoo.types import Instance
+from zoo.types import Instance, Seconds
+
+LONGEST_SPEECH: Seconds = 3600.0  # an hour of target speech takes 0.6 GB of memory to write
 
 
 def references_of(talk: Talk | None, target: Language) -> Sequence[ReferenceSegment]:
@@ -36,6 +38,8 @@ def references_of(talk: Talk | None, target: Language) -> Sequence[ReferenceSegm
 def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: Language) -> None:
     """Write what a stream has emitted.
 
+    Target speech of a stream of more than an hour is left out, also in the log.
+
     With references, ``segments.yaml`` and ``references.txt`` have those of the segments that have
     begun, as ``data=recorded`` reads them, and the log has the name of the talk.
 
@@ -55,6 +59,8 @@ def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: La
         instance = replace(instance, talk=talk.name, reference=target.join(texts))
         write_spans(folder / "segments.yaml", [replace(talk, segments=talk.segments[: len(known)])])
         write_text(folder / "references.txt", "".join(f"{text}\n" for text in texts))
+    if instance.source_length > LONGEST_SPEECH:
+        instance = replace(instance, speech=())
     write_log(folder / "instances.log", [instance])
     silent = without_references(instance.talk, None, instance.source_length, "")
     write_speech(folder, [instance], [silent])

@@ -45,7 +45,7 @@ class RealtimeWire:
         if kind == "session.update":
             yield self._update(data)
         elif kind == "input_audio_buffer.append":
-            yield Audio(_decoded(data.get("audio")))
+            yield Audio(_decode(data.get("audio")))
         elif kind == "input_audio_buffer.commit":
             if data.get("final"):
                 yield End()
@@ -102,7 +102,7 @@ class RealtimeWire:
         )
 
 
-def _decoded(audio: object) -> bytes:
+def _decode(audio: object) -> bytes:
     """Return the bytes of a text in base64. Raises ZooError for anything else."""
     if not isinstance(audio, str):
         raise ZooError("input_audio_buffer.append needs audio, 16-bit samples in base64.")

@@ -40,7 +40,8 @@ export class Choices {
     const label = select.parentElement;
     label.hidden = !system || system.latencies.length < 2;
     if (label.hidden) return;
-    label.querySelector("span").textContent = `Latency (${system.knob} of ${system.name})`;
+    const where = place ? ", beside" : "";
+    label.querySelector("span").textContent = `Latency (${system.knob} of ${system.name}${where})`;
     fill(select, system.latencies.map(({value}, index) => [index, `${system.knob} = ${value}`]));
   }
 
