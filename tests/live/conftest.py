@@ -13,6 +13,7 @@ from zoo.live.hub import Hub
 from zoo.live.server import application
 from zoo.live.settings import Limits
 from zoo.systems.base import StreamingSystem
+from zoo.systems.system import Knob
 from zoo.types import Action, SpeechChunk
 
 CHUNK = 800  # samples, 50 ms
@@ -28,11 +29,14 @@ class Echo:
     direction = "en-de"
     chunk_samples = CHUNK
     chunk_seconds, latency_multiplier = CHUNK / 16_000, 1
-    knob = knob_value = None
+    knob: Knob | None = None
+    knob_value: float | None = None
     emits_speech = False
 
-    def __init__(self) -> None:
+    def __init__(self, latency: float | None = None) -> None:
         self.batches: list[list[str]] = []
+        if latency is not None:
+            self.knob, self.knob_value = Knob("m", "latency_multiplier"), latency
 
     def open(self, talk: str, *, segments: Sequence[Any] = ()) -> Any:
         return SimpleNamespace(talk=talk, source_ended=False)
@@ -62,14 +66,23 @@ Serve = Callable[..., TestClient]
 
 @pytest.fixture
 def serve(echo: Echo, tmp_path: Path) -> Iterator[Serve]:
-    """``serve(streams=2, access=..., talks=...)``: a client of a running server on ``Echo``."""
+    """A client of a running server: ``serve(streams=2, access=..., talks=..., echoes=...)``.
+
+    Its systems are those of ``echoes``, or else ``echo``.
+    """
     clients: list[TestClient] = []
 
-    def start(*, access: Any = None, talks: Sequence[Any] = (), **limits: Any) -> TestClient:
-        systems = {"echo": cast("StreamingSystem", echo)}
-        hub = Hub(systems, limits=Limits(**limits), folder=tmp_path)
+    def start(
+        *,
+        access: Any = None,
+        talks: Sequence[Any] = (),
+        echoes: Sequence[Echo] = (),
+        **limits: Any,
+    ) -> TestClient:
+        systems = {"echo": [cast("StreamingSystem", one) for one in echoes or [echo]]}
+        hub = Hub(systems, limits=Limits(**limits), folder=tmp_path, talks=talks)
         given = {} if access is None else {"access": access}
-        client = TestClient(application(hub, talks=talks, **given))
+        client = TestClient(application(hub, **given))
         client.__enter__()
         clients.append(client)
         return client

@@ -36,7 +36,8 @@ def wave() -> torch.Tensor:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Host and port of a running server, and its folder."""
     folder = tmp_path_factory.mktemp("live") / "run"
-    command = [sys.executable, "-m", "zoo.live", "port=0", "talks=1", f"hydra.run.dir={folder}"]
+    given = ["port=0", "talks=1", "latency=[2,1]", f"hydra.run.dir={folder}"]
+    command = [sys.executable, "-m", "zoo.live", *given]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://([\d.]+:\d+)/", server.stdout.readline())
@@ -67,6 +68,15 @@ def test_words_are_those_of_a_file(address: tuple[str, Path], wave: torch.Tensor
     assert read_log(log, language=language("de"))[0].text == text
 
 
+def test_a_system_is_offered_at_several_latencies(address: tuple[str, Path]) -> None:
+    (system,) = httpx.get(f"http://{address[0]}/systems").json()["systems"]
+    assert (system["name"], system["knob"], system["value"]) == ("infinisst", "m", 2)
+    assert system["latencies"] == [
+        {"value": 2, "chunk_seconds": 1.92},
+        {"value": 1, "chunk_seconds": 0.96},
+    ]
+
+
 def test_a_message_that_is_too_large_ends_its_connection_alone(address: tuple[str, Path]) -> None:
     host, _ = address
     with connect(f"ws://{host}/") as other, connect(f"ws://{host}/") as client:
@@ -89,6 +99,15 @@ def test_a_message_that_is_too_large_ends_its_connection_alone(address: tuple[st
         (["certificate=a.pem", "certificate_key=a.pem"], "There is no file a.pem (certificate)."),
         (["limits.streams=0"], "streams"),
         (["compare={a: 3}"], "compare"),
+        (["latency=[]"], "latency must have at least one value and none twice, not []."),
+        (["latency=[1,1]"], "latency must have at least one value and none twice, not [1, 1]."),
+        (["latency=[1,null]"], "latency must have numbers only, not [1, None]."),
+        (["latency=[1,a]"], "Knob m must be a whole number of at least 1, not 'a'."),
+        (["latency=[1,2]", "system.latency_multiplier=3"], "both set the latency of system"),
+        (
+            ["latency=[1,2]", "system.knob.attribute=backbone.latency_tokens"],
+            "The latency of system 'infinisst' sets backbone.latency_tokens, which",
+        ),
         (["backbone.checkpoint=nowhere"], "nowhere"),
         (["data=aligned", "data.folder=nowhere"], "nowhere"),
     ],

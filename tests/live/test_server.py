@@ -12,7 +12,7 @@ from starlette.testclient import TestClient, WebSocketDenialResponse, WebSocketT
 from starlette.websockets import WebSocketDisconnect
 
 from tests.fixtures.streams import white_noise
-from tests.live.conftest import CHUNK, Serve
+from tests.live.conftest import CHUNK, Echo, Serve
 from zoo.audio import files as audio
 from zoo.formats.logs import read_log
 from zoo.languages import language
@@ -101,6 +101,9 @@ def test_streams_side_by_side_do_not_mix(serve: Serve) -> None:
         ("nonsense", "A text message must be a JSON object"),
         (json.dumps({"target_lang": "zh"}), "This server has no target 'zh'; it has: echo (en-de)"),
         (json.dumps({"system": ["a"]}), "This server has no system ['a']"),
+        (json.dumps({"latency": 3}), "This server has no latency 3; it has: echo (en-de)"),
+        (json.dumps({"talk": "a"}), "This server has no talk 'a'; it has: none."),
+        (json.dumps({"talk": ["a"]}), "This server has no talk ['a']; it has: none."),
         (json.dumps({"sample_rate": 1}), "sample_rate must be a number from 4000"),
         (b"abc", "a message has 3 bytes, an odd number"),
     ],
@@ -117,6 +120,29 @@ def test_a_wrong_message_is_named_and_the_connection_lives(
         socket.send_bytes(spoken(10))
         socket.send_json({"end_of_stream": True})
         assert received(socket)[0] == "10"
+
+
+def test_a_client_chooses_a_latency(serve: Serve) -> None:
+    slow, fast = Echo(2), Echo(1)
+    client = serve(echoes=[slow, fast])
+    (system,) = client.get("/systems").json()["systems"]
+    assert (system["knob"], system["value"]) == ("m", 2)
+    assert [one["value"] for one in system["latencies"]] == [2, 1]
+    with client.websocket_connect("/") as socket:
+        socket.send_json({"latency": 3})
+        assert socket.receive_json() == {
+            "error": "This server has no latency 3; it has: echo (en-de, m=2, 1)."
+        }
+        for given in ({"system": "echo"}, {"system": "echo", "latency": 1}):
+            socket.send_json(given)
+            socket.send_bytes(spoken(10))
+            socket.send_json({"end_of_stream": True})
+            assert received(socket)[0] == "10"
+    with client.websocket_connect("/v1/realtime") as socket:
+        assert socket.receive_json()["type"] == "session.created"
+        socket.send_json({"type": "session.update", "model": "echo", "latency": 3})
+        assert "This server has no system 'echo', latency 3" in str(socket.receive_json())
+    assert [sum(map(len, one.batches)) for one in (slow, fast)] == [2, 2]
 
 
 def test_settings_do_not_change_within_a_stream(serve: Serve) -> None:
@@ -170,6 +196,16 @@ def test_long_and_silent_streams_end_with_a_sentence(serve: Serve) -> None:
         assert reason(socket) == (1008, "The client was silent for 1 s.")
 
 
+def test_a_message_without_audio_is_a_sign_of_life(serve: Serve) -> None:
+    with serve(idle_seconds=1).websocket_connect("/") as socket:
+        socket.send_bytes(spoken(10))
+        for _ in range(4):
+            time.sleep(0.4)
+            socket.send_bytes(b"")
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10"
+
+
 def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     audio.write(tmp_path / "talk.wav", white_noise(16_000, scale=0.1))
     talk = without_references("a talk", tmp_path / "talk.wav", 1.0, "en")
@@ -178,10 +214,19 @@ def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     page = client.get("/")
     assert "<title>SimulZoo live</title>" in page.text
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
-    for name in ("page.js", "panel.js", "sources.js", "speech.js", "recorder.js", "style.css"):
+    for name in (
+        "page.js",
+        "panel.js",
+        "sources.js",
+        "choices.js",
+        "words.js",
+        "speech.js",
+        "recorder.js",
+        "style.css",
+    ):
         assert client.get(f"/page/{name}").status_code == 200
     described = client.get("/systems").json()
-    assert described["talks"] == [{"name": "a talk", "duration": 1.0}]
+    assert described["talks"] == [{"name": "a talk", "duration": 1.0, "source_language": "en"}]
     assert described["systems"][0]["name"] == "echo"
     assert client.get("/talks/a%20talk").content == (tmp_path / "talk.wav").read_bytes()
     assert client.get("/talks/..%2Fother").status_code == 404

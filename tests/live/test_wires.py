@@ -56,7 +56,7 @@ def test_simulstream_s_clients_find_new_and_deleted_text() -> None:
 def test_speech_is_for_those_who_ask() -> None:
     (message,) = SimulstreamWire().progress(output(" Katze"), with_speech=True)
     samples = torch.frombuffer(bytearray(base64.b64decode(message["speech"])), dtype=torch.int16)
-    assert samples.tolist() == [0, 16383, -32767]
+    assert samples.tolist() == [0, 16384, -32768]
 
 
 @pytest.mark.parametrize(

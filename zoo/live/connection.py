@@ -11,7 +11,11 @@ from zoo.errors import ZooError
 from zoo.live.audio import AudioInput
 from zoo.live.engine import Failure, Progress, ServedStream
 from zoo.live.hub import Hub
+from zoo.live.logs import references_of
+from zoo.live.rating import StreamRating
 from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
+from zoo.streaming.simulate import Stream
+from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Seconds
 
 POLICY, FAILED, LATER = 1008, 1011, 1013  # close codes of RFC 6455
@@ -49,6 +53,8 @@ class Connection:
         self._settings = Configure()
         self._audio = AudioInput()
         self._served: ServedStream | None = None
+        self._rating: StreamRating | None = None  # of a stream whose talk has references
+        self._scoring: set[asyncio.Task[None]] = set()
         self._received = 0  # samples of the stream
         self._ended = asyncio.Event()  # the stream has been processed to its end
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue(hub.limits.unread_messages)
@@ -65,7 +71,7 @@ class Connection:
 
     async def _exchange(self) -> None:
         """Read and write side by side; whichever ends first ends the other."""
-        self._send(self._wire.opened())
+        self._send(self._wire.greet())
         tasks = [asyncio.create_task(one) for one in (self._read(), self._write())]
         waiting: list[asyncio.Future[Closing | None]] = [*tasks, self._closing]
         try:
@@ -114,7 +120,7 @@ class Connection:
         match order:
             case Configure():
                 self._configure(order)
-                self._send(self._wire.configured())
+                self._send(self._wire.confirm())
             case Audio(data):
                 await self._receive_audio(data, final=False)
             case End():
@@ -127,9 +133,12 @@ class Connection:
         if self._served is not None:
             raise ZooError("A stream has begun: its settings change after its end.")
         given = {key: value for key, value in asdict(order).items() if value is not None}
+        if "system" in given:
+            given.setdefault("latency", None)  # a latency is one of the system it was named with
         changed = replace(self._settings, **given)
         AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
-        self._hub.system(changed.system, changed.source, changed.target)
+        self._hub.system(changed.system, changed.source, changed.target, changed.latency)
+        self._hub.talk(changed.talk)
         self._settings = changed
 
     async def _receive_audio(self, data: bytes, *, final: bool) -> None:
@@ -144,14 +153,10 @@ class Connection:
             self._audio = AudioInput(SAMPLE_RATE if rate is None else rate)
             self._received = 0
             self._ended.clear()
-            system = hub.system(settings.system, settings.source, settings.target)
-            loop = asyncio.get_running_loop()
-
-            def listener(result: Progress | Failure) -> None:
-                with suppress(RuntimeError):  # the loop has ended with the server
-                    loop.call_soon_threadsafe(self._deliver, result)
-
-            self._served = hub.engine.open(system, hub.new_name(), listener)
+            self._open(
+                hub.system(settings.system, settings.source, settings.target, settings.latency)
+            )
+            assert self._served is not None
         samples = self._audio.receive(data, final=final)
         self._received += samples.numel()
         if self._received > hub.limits.stream_seconds * SAMPLE_RATE:
@@ -161,15 +166,53 @@ class Connection:
         while not final and self._served.backlog > hub.limits.backlog_seconds:
             await asyncio.sleep(LOOK)
 
-    def _deliver(self, result: Progress | Failure) -> None:
-        """Send what a chunk has led to; called in the loop of the server."""
+    def _open(self, system: StreamingSystem) -> None:
+        """Open a stream, which is scored while it runs if its talk is known."""
+        hub, loop = self._hub, asyncio.get_running_loop()
+        references = references_of(hub.talk(self._settings.talk), system.target_language)
+        rating: StreamRating | None = None
+        if references:
+            rating = StreamRating(hub.rater, references, system.target_language)
+
+        def listener(result: Progress | Failure) -> None:
+            copy: Stream | None = None
+            if rating is not None and isinstance(result, Progress):
+                copy = rating.copy_if_due(served.stream, final=result.final)
+            with suppress(RuntimeError):  # the loop has ended with the server
+                loop.call_soon_threadsafe(self._deliver, result, copy)
+
+        self._rating = rating
+        self._served = served = hub.engine.open(system, hub.new_name(), listener)
+
+    def _deliver(self, result: Progress | Failure, copy: Stream | None = None) -> None:
+        """Send what a chunk has led to; called in the loop of the server.
+
+        Args:
+            result: What the chunk has led to.
+            copy: The stream after the chunk if it is to be scored. The end of a stream is sent
+                after its scores.
+        """
         if isinstance(result, Failure):
             self._begin_closing(Closing(FAILED, f"The system has failed: {result.problem}"))
             return
         with_speech = bool(self._settings.with_speech)
-        self._send(self._wire.progress(result, with_speech=with_speech))
-        if result.final:
+        ends = result.final and copy is None
+        self._send(self._wire.progress(replace(result, final=ends), with_speech=with_speech))
+        if ends:
             self._ended.set()
+        elif copy is not None:
+            task = asyncio.get_running_loop().create_task(self._score(copy, final=result.final))
+            self._scoring.add(task)
+            task.add_done_callback(self._scoring.discard)
+
+    async def _score(self, copy: Stream, *, final: bool) -> None:
+        """Score a copy of the stream and send the scores, and after the last ones the end."""
+        assert self._rating is not None
+        scores = await self._rating.score(copy, final=final)
+        if scores is not None:
+            self._send(self._wire.score(scores))
+        if final:
+            self._deliver(Progress(None, None, 0.0, final=True))
 
     def _send(self, messages: Iterable[Message]) -> None:
         """Queue messages; a client that reads none for too long is left."""
@@ -187,7 +230,7 @@ class Connection:
         """Give the stream to the hub, which writes its log."""
         served, self._served = self._served, None
         if served is not None:
-            self._hub.release(served)
+            self._hub.release(served, self._hub.talk(self._settings.talk))
 
     async def _close(self, closing: Closing) -> None:
         """Send the reason and close; the reason of a close frame has at most 123 bytes.

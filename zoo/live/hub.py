@@ -4,15 +4,17 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from zoo.errors import ZooError
-from zoo.formats.simuleval import write_log
 from zoo.live.engine import Engine, ServedStream
+from zoo.live.logs import write_stream
+from zoo.live.rating import Rater
 from zoo.live.settings import Limits
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 
@@ -21,24 +23,35 @@ class Hub:
     """The shared part of a server.
 
     Args:
-        systems: Loaded systems by name, at least one; the first one is the default.
+        systems: Loaded systems by name, at least one; the first one is the default. Those of one
+            name differ in the value of their latency knob alone.
         limits: Limits of the server.
         folder: Existing folder of the logs.
+        talks: Talks with audio that clients may name.
 
     Attributes:
         systems: Systems by name.
         limits: Limits of the server.
+        talks: Talks by name.
         engine: Engine of all streams.
+        rater: Scores the streams whose talk is known.
         counters: Streams by how they ended, and refused clients.
         connections: Number of clients that are connected.
     """
 
     def __init__(
-        self, systems: Mapping[str, StreamingSystem], *, limits: Limits, folder: Path
+        self,
+        systems: Mapping[str, Sequence[StreamingSystem]],
+        *,
+        limits: Limits,
+        folder: Path,
+        talks: Sequence[Talk] = (),
     ) -> None:
         self.systems = systems
         self.limits = limits
+        self.talks = {talk.name: talk for talk in talks}
         self.engine = Engine(batch_size=limits.batch_size)
+        self.rater = Rater()
         self.counters: Counter[str] = Counter()
         self.connections = 0
         self._folder = folder
@@ -63,53 +76,81 @@ class Hub:
         finally:
             self.connections -= 1
 
-    def system(self, name: object, source: object, target: object) -> StreamingSystem:
+    def system(
+        self, name: object, source: object, target: object, latency: object = None
+    ) -> StreamingSystem:
         """Return a system.
 
         Args:
             name: Its name; None: any, the first that has the languages.
             source: Code of the source language; None: any.
             target: Code of the target language; None: any.
+            latency: Value of its latency knob; None: the first.
 
         Raises:
             ZooError: There is no such system.
         """
         fitting = [
             system
-            for key, system in self.systems.items()
+            for key, systems in self.systems.items()
+            for system in systems
             if name in (None, key)
             and source in (None, system.source_language.code)
             and target in (None, system.target_language.code)
+            and latency in (None, system.knob_value)
         ]
         if fitting:
             return fitting[0]
-        choices = ", ".join(f"{name} ({one.direction})" for name, one in self.systems.items())
+        choices = ", ".join(_describe(name, systems) for name, systems in self.systems.items())
         asked = ", ".join(
             f"{kind} {value!r}"
-            for kind, value in (("system", name), ("source", source), ("target", target))
+            for kind, value in (
+                ("system", name),
+                ("source", source),
+                ("target", target),
+                ("latency", latency),
+            )
             if value is not None
         )
         raise ZooError(f"This server has no {asked}; it has: {choices}.")
+
+    def talk(self, name: object) -> Talk | None:
+        """Return a talk; None for the name "" and for None.
+
+        Raises:
+            ZooError: There is no such talk.
+        """
+        if name is None or name == "":
+            return None
+        if not isinstance(name, str) or name not in self.talks:
+            choices = ", ".join(self.talks) or "none"
+            raise ZooError(f"This server has no talk {name!r}; it has: {choices}.")
+        return self.talks[name]
 
     def new_name(self) -> str:
         """Return the name of a new stream."""
         return f"stream-{next(self._numbers):06d}"
 
-    def release(self, served: ServedStream) -> None:
+    def release(self, served: ServedStream, talk: Talk | None = None) -> None:
         """Remove a stream that has ended or whose client has left, and write its log.
 
         This goes on in a task of the hub: the connection may be cancelled at any time.
+
+        Args:
+            served: The stream.
+            talk: Talk that its audio is; None: unknown.
         """
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._keep, served))
+        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._keep, served, talk))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
         """Wait for the logs of all clients that have left, and end the engine."""
         await asyncio.gather(*self._tasks)
+        await self.rater.close()
         await asyncio.to_thread(self.engine.close)
 
-    def _keep(self, served: ServedStream) -> None:
+    def _keep(self, served: ServedStream, talk: Talk | None) -> None:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
@@ -118,6 +159,15 @@ class Hub:
         folder = self._folder / served.stream.source.talk
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_log(folder / "instances.log", [served.instance()])
-        except OSError as error:
+            write_stream(folder, served.instance(), talk, served.system.target_language)
+        except (OSError, ZooError) as error:
             logger.error("The log of %s cannot be written: %s", folder.name, error)
+
+
+def _describe(name: str, systems: Sequence[StreamingSystem]) -> str:
+    """Return name, languages and latencies of a system, such as ``infinisst (en-de, m=1, 2)``."""
+    first = systems[0]
+    if first.knob is None or first.knob_value is None:
+        return f"{name} ({first.direction})"
+    values = ", ".join(f"{system.knob_value:g}" for system in systems)
+    return f"{name} ({first.direction}, {first.knob.name}={values})"

@@ -3,8 +3,8 @@
 A client sends ``session.update``, ``input_audio_buffer.append`` with 16-bit samples in base64, and
 ``input_audio_buffer.commit``, whose ``final`` ends the stream. The server sends
 ``session.created``, ``session.updated``, ``transcription.delta``, ``transcription.done`` and
-``error``. ``model`` is the name of a system. Ours: ``source_language``, ``target_language`` and
-``sample_rate`` of ``session.update``, ``delay`` and ``elapsed`` of a delta.
+``error``. ``model`` is the name of a system. Ours: ``source_language``, ``target_language``,
+``latency`` and ``sample_rate`` of ``session.update``, ``delay`` and ``elapsed`` of a delta.
 """
 
 import base64
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from zoo.errors import ZooError
 from zoo.live.engine import Progress
-from zoo.live.wire import Audio, Configure, End, Message, Order, parse
+from zoo.live.wire import Audio, Configure, End, Message, Order, Scores, parse
 
 EVENTS = ("session.update", "input_audio_buffer.append", "input_audio_buffer.commit")
 
@@ -32,7 +32,7 @@ class RealtimeWire:
         self._id = f"sess_{uuid4().hex}"
         self._text = ""
 
-    def opened(self) -> Iterator[Message]:
+    def greet(self) -> Iterator[Message]:
         """Return ``session.created``."""
         yield self._session("session.created")
 
@@ -45,14 +45,14 @@ class RealtimeWire:
         if kind == "session.update":
             yield self._update(data)
         elif kind == "input_audio_buffer.append":
-            yield Audio(_decoded(data.get("audio")))
+            yield Audio(_decode(data.get("audio")))
         elif kind == "input_audio_buffer.commit":
             if data.get("final"):
                 yield End()
         else:
             raise ZooError(f"Unknown event {kind!r}; choose one of: {', '.join(EVENTS)}.")
 
-    def configured(self) -> Iterator[Message]:
+    def confirm(self) -> Iterator[Message]:
         """Return ``session.updated``."""
         yield self._session("session.updated")
 
@@ -72,6 +72,10 @@ class RealtimeWire:
         if progress.final:
             yield {"type": "transcription.done", "text": self._text.strip()}
             self._text = ""
+
+    def score(self, scores: Scores) -> Iterator[Message]:
+        """Return nothing: its clients name no talk."""
+        return iter(())
 
     def problem(self, sentence: str) -> Iterator[Message]:
         """Return ``error``."""
@@ -94,10 +98,11 @@ class RealtimeWire:
             source=settings.get("source_language"),
             target=settings.get("target_language"),
             system=model,
+            latency=settings.get("latency"),
         )
 
 
-def _decoded(audio: object) -> bytes:
+def _decode(audio: object) -> bytes:
     """Return the bytes of a text in base64. Raises ZooError for anything else."""
     if not isinstance(audio, str):
         raise ZooError("input_audio_buffer.append needs audio, 16-bit samples in base64.")

@@ -14,13 +14,15 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
+from zoo.audio import files as audio
 from zoo.live.connection import POLICY, Connection
 from zoo.live.hub import Hub
 from zoo.live.metrics import prometheus
 from zoo.live.realtime import RealtimeWire
 from zoo.live.simulstream import SimulstreamWire
 from zoo.live.wire import Wire
-from zoo.talks import Talk
+from zoo.systems.base import StreamingSystem
+from zoo.types import Seconds
 
 PAGE = str(resources.files("zoo.live") / "page")
 # No script or style but ours, and no other site may show the page in a frame.
@@ -65,24 +67,22 @@ class Access:
         return None
 
 
-def application(hub: Hub, *, access: Access = Access(), talks: Sequence[Talk] = ()) -> Starlette:
+def application(hub: Hub, *, access: Access = Access()) -> Starlette:
     """Create the web application; its start and end start and end the engine.
 
     Args:
-        hub: Systems, limits and logs.
+        hub: Systems, talks, limits and logs.
         access: Who may use the server.
-        talks: Talks that the page offers, with audio.
     """
-    by_name = {talk.name: talk for talk in talks}
     model = next(iter(hub.systems))
 
-    def guarded(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        def checked(request: Request) -> Response:
+    def guard(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def check_and_answer(request: Request) -> Response:
             if (problem := access.problem(request)) is not None:
                 return PlainTextResponse(problem, 403)
             return answer(request)
 
-        return checked
+        return check_and_answer
 
     def page(request: Request) -> Response:
         return FileResponse(f"{PAGE}/index.html", headers=HEADERS)
@@ -94,41 +94,60 @@ def application(hub: Hub, *, access: Access = Access(), talks: Sequence[Talk] = 
     def metrics(request: Request) -> Response:
         return PlainTextResponse(prometheus(hub), media_type="text/plain; version=0.0.4")
 
-    def described(request: Request) -> Response:
-        systems = [
+    def choices(request: Request) -> Response:
+        systems = [_describe(name, systems) for name, systems in hub.systems.items()]
+        talks = [
             {
-                "name": name,
-                "source_language": system.source_language.code,
-                "target_language": system.target_language.code,
-                "target_name": system.target_language.name,
-                "separator": system.target_language.separator,
-                "speaks": system.emits_speech,
-                "knob": None if system.knob is None else system.knob.name,
-                "value": system.knob_value,
-                "chunk_seconds": system.chunk_seconds * system.latency_multiplier,
+                "name": talk.name,
+                "duration": talk.duration,
+                "source_language": talk.source_language,
             }
-            for name, system in hub.systems.items()
+            for talk in hub.talks.values()
         ]
-        listed = [{"name": talk.name, "duration": talk.duration} for talk in talks]
-        return JSONResponse({"systems": systems, "talks": listed}, headers=HEADERS)
+        return JSONResponse({"systems": systems, "talks": talks}, headers=HEADERS)
 
     def talk_audio(request: Request) -> Response:
-        talk = by_name.get(request.path_params["name"])
+        talk = hub.talks.get(request.path_params["name"])
         if talk is None:
             return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
-        return FileResponse(talk.file, media_type="audio/wav")
+        samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
+        return Response(audio.wav(samples), media_type="audio/wav")
 
     routes: list[BaseRoute] = [
-        Route("/", guarded(page)),
+        Route("/", guard(page)),
         Route("/health", health),
-        Route("/metrics", guarded(metrics)),
-        Route("/systems", guarded(described)),
-        Route("/talks/{name}", guarded(talk_audio)),
+        Route("/metrics", guard(metrics)),
+        Route("/systems", guard(choices)),
+        Route("/talks/{name}", guard(talk_audio)),
         Mount("/page", StaticFiles(directory=PAGE)),
         WebSocketRoute("/", _socket(hub, access, SimulstreamWire)),
         WebSocketRoute("/v1/realtime", _socket(hub, access, lambda: RealtimeWire(model))),
     ]
     return Starlette(routes=routes, lifespan=_lifespan(hub))
+
+
+def _describe(name: str, systems: Sequence[StreamingSystem]) -> dict[str, object]:
+    """Return what the page shows of the systems of one name, which differ in their latency."""
+    first = systems[0]
+    return {
+        "name": name,
+        "source_language": first.source_language.code,
+        "target_language": first.target_language.code,
+        "target_name": first.target_language.name,
+        "separator": first.target_language.separator,
+        "speaks": first.emits_speech,
+        "knob": None if first.knob is None else first.knob.name,
+        "value": first.knob_value,
+        "chunk_seconds": _step(first),
+        "latencies": [
+            {"value": system.knob_value, "chunk_seconds": _step(system)} for system in systems
+        ],
+    }
+
+
+def _step(system: StreamingSystem) -> Seconds:
+    """Return the seconds of audio that a step of a system processes."""
+    return system.chunk_seconds * system.latency_multiplier
 
 
 def _socket(hub: Hub, access: Access, wire: Callable[[], Wire]) -> Callable[..., object]:

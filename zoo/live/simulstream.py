@@ -4,8 +4,9 @@ A client sends JSON objects with ``sample_rate``, ``source_lang`` and ``target_l
 messages of 16-bit samples, and ``{"end_of_stream": true}``. The server sends ``{"new": ...,
 "deleted": ...}`` after each chunk with output, and ``{"end_of_processing": true}``.
 
-Ours, for those who ask for more: ``system`` and ``speech`` of a client, and the other keys of the
-server's messages. simulstream ignores the former, its clients ignore the latter.
+Ours, for those who ask for more: ``system``, ``latency``, ``talk`` and ``speech`` of a client, and
+the other keys of the server's messages. simulstream ignores the former, its clients ignore the
+latter.
 """
 
 import base64
@@ -14,13 +15,13 @@ from collections.abc import Iterator
 import torch
 
 from zoo.live.engine import Progress
-from zoo.live.wire import Audio, Configure, End, Message, Order, parse
+from zoo.live.wire import Audio, Configure, End, Message, Order, Scores, parse
 
 
 class SimulstreamWire:
     """The messages of simulstream."""
 
-    def opened(self) -> Iterator[Message]:
+    def greet(self) -> Iterator[Message]:
         """Return nothing: the client sends the first message."""
         return iter(())
 
@@ -38,10 +39,12 @@ class SimulstreamWire:
             source=data.get("source_lang"),
             target=data.get("target_lang"),
             system=data.get("system"),
+            latency=data.get("latency"),
+            talk=data.get("talk"),
             with_speech=bool(data["speech"]) if "speech" in data else None,
         )
 
-    def configured(self) -> Iterator[Message]:
+    def confirm(self) -> Iterator[Message]:
         """Return nothing."""
         return iter(())
 
@@ -57,13 +60,18 @@ class SimulstreamWire:
                 "lateness": round(progress.lateness, 3),
             }
             if with_speech and output.speech is not None:
-                samples = (output.speech.clamp(-1, 1) * 32767).to(torch.int16).numpy()
+                scaled = (output.speech * 32768).round().clamp(-32768, 32767)
+                samples = scaled.to(torch.int16).numpy()
                 message["speech"] = base64.b64encode(samples.tobytes()).decode("ascii")
             yield message
         if progress.transcript is not None:
             yield {"new": "", "deleted": "", "transcript": progress.transcript}
         if progress.final:
             yield {"end_of_processing": True}
+
+    def score(self, scores: Scores) -> Iterator[Message]:
+        """Return the scores."""
+        yield {"new": "", "deleted": "", "scores": dict(scores)}
 
     def problem(self, sentence: str) -> Iterator[Message]:
         """Return an object with the sentence."""

@@ -9,6 +9,7 @@ from zoo.errors import ZooError
 from zoo.live.engine import Progress
 
 Message = Mapping[str, Any]
+Scores = Mapping[str, float | None]  # by name; None: not defined yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Configure:
         source: Code of the source language.
         target: Code of the target language.
         system: Name of a system.
+        latency: Value of its latency knob.
+        talk: Name of the talk that the audio is; "": none.
         with_speech: Whether the client receives target speech.
     """
 
@@ -27,6 +30,8 @@ class Configure:
     source: object = None
     target: object = None
     system: object = None
+    latency: object = None
+    talk: object = None
     with_speech: bool | None = None
 
 
@@ -55,17 +60,20 @@ class Wire(Protocol):
     A wire is made for each connection and may keep what its messages depend on.
     """
 
-    def opened(self) -> Iterator[Message]:
+    def greet(self) -> Iterator[Message]:
         """Return what the server sends when a client has connected."""
 
     def orders(self, message: str | bytes) -> Iterator[Order]:
         """Return what a message of the client asks for. Raises ZooError for a wrong message."""
 
-    def configured(self) -> Iterator[Message]:
+    def confirm(self) -> Iterator[Message]:
         """Return what the server sends when it has accepted settings."""
 
     def progress(self, progress: Progress, *, with_speech: bool) -> Iterator[Message]:
         """Return what the server sends after a chunk."""
+
+    def score(self, scores: Scores) -> Iterator[Message]:
+        """Return what the server sends when it has scored what a stream has emitted so far."""
 
     def problem(self, sentence: str) -> Iterator[Message]:
         """Return what the server sends about a wrong message, or before it closes."""

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 
 import torch
 import uvicorn
+from starlette.applications import Starlette
 
 from zoo.config import Config, build, compose, machine, overrides, plain, run_folder
 from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
+from zoo.languages import DETECTED
 from zoo.live.hub import Hub
 from zoo.live.server import Access, application
 from zoo.live.settings import Address, Limits
@@ -58,41 +60,50 @@ def serve(cfg: Config, address: Address, limits: Limits) -> None:
     Raises:
         ZooError: a system is wrong, or the address is in use or is none of this machine.
     """
-    systems = configured_systems(cfg)
+    systems = build_systems(cfg)
     access = Access(token(cfg, address), tuple(cfg.origins))
     ensure_writable(run_folder())
-    with opened(address) as listening:
+    with listen(address) as listening:
         device = machine(cfg)
         torch.manual_seed(cfg.seed)
-        for system in systems.values():
-            system.configure_model()
-            system.to(device).eval()
-            silence = torch.zeros(round(WARM_UP * SAMPLE_RATE))
-            warm_up(system, Source("warm-up", silence.split(system.chunk_samples)))
+        for of_name in systems.values():
+            load_systems(of_name, device)
+        offered = talks(cfg, systems)
         run = open_run(run_folder(), kind="live")
-        hub = Hub(systems, limits=limits, folder=run.folder)
-        app = application(hub, access=access, talks=talks(cfg))
-        server = Server(
-            uvicorn.Config(
-                app,
-                log_level="warning",
-                ws="websockets-sansio",
-                ws_max_size=limits.message_bytes,
-                ssl_certfile=address.certificate,
-                ssl_keyfile=address.key,
-                timeout_graceful_shutdown=GRACE,
-            )
-        )
+        hub = Hub(systems, limits=limits, folder=run.folder, talks=offered)
         page = url(address, listening, access)
         print(f"SimulZoo live: {page} (Ctrl-C ends it)", flush=True)
         print(f"logs: {run.folder}", flush=True)
         if cfg.browser:
             webbrowser.open(page)
-        server.run(sockets=[listening])
+        new_server(application(hub, access=access), address, limits).run(sockets=[listening])
 
 
-def configured_systems(cfg: Config) -> Mapping[str, StreamingSystem]:
+def new_server(app: Starlette, address: Address, limits: Limits) -> Server:
+    """Return the server of a web application.
+
+    Args:
+        app: The application.
+        address: Has the files for TLS.
+        limits: Has the largest message.
+    """
+    return Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            ws="websockets-sansio",
+            ws_max_size=limits.message_bytes,
+            ssl_certfile=address.certificate,
+            ssl_keyfile=address.key,
+            timeout_graceful_shutdown=GRACE,
+        )
+    )
+
+
+def build_systems(cfg: Config) -> Mapping[str, Sequence[StreamingSystem]]:
     """Return the systems of a configuration by name, without weights.
+
+    Those of one name are one system at several values of its latency knob.
 
     Raises:
         ZooError: ``compare`` is malformed, or a system is wrong or cannot translate a day of audio.
@@ -106,12 +117,55 @@ def configured_systems(cfg: Config) -> Mapping[str, StreamingSystem]:
         }
     else:
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
-    systems = {name: streaming_system(one) for name, one in configurations.items()}
-    for name, system in systems.items():
-        live = without_references("live", None, DAY, system.source_language.code)
-        if problem := system.talk_problem([live]):
-            raise ZooError(f"System {name!r}: {problem}")
+    systems = {name: at_latencies(one) for name, one in configurations.items()}
+    for name, of_name in systems.items():
+        for system in of_name:
+            live = without_references("live", None, DAY, system.source_language.code)
+            if problem := system.talk_problem([live]):
+                raise ZooError(f"System {name!r}: {problem}")
     return systems
+
+
+def at_latencies(cfg: Config) -> Sequence[StreamingSystem]:
+    """Return a system at each value of ``latency``, without weights.
+
+    Raises:
+        ZooError: The system is wrong, ``latency`` has no value or one twice, or the weights of the
+            system depend on its latency.
+    """
+    given = plain(cfg)["latency"]
+    values = given if isinstance(given, list) else [given]
+    if not values or len(set(map(str, values))) < len(values):
+        raise ZooError(f"latency must have at least one value and none twice, not {given}.")
+    if None in values and len(values) > 1:
+        raise ZooError(f"latency must have numbers only, not {given}.")
+    systems = [streaming_system(cfg, value) for value in values]
+    knob = systems[0].knob
+    if len(systems) > 1 and knob is not None:
+        part = knob.attribute.partition(".")[0]
+        if part in ("backbone", "synthesizer"):
+            raise ZooError(
+                f"The latency of system {systems[0].name!r} sets {knob.attribute}, which several "
+                "latencies cannot share; write one value, or an entry of compare for each."
+            )
+    return systems
+
+
+def load_systems(systems: Sequence[StreamingSystem], device: torch.device) -> None:
+    """Load the weights that systems of several latencies share, and warm the systems up.
+
+    Args:
+        systems: The same system at several values of its latency knob.
+        device: Device of the weights.
+    """
+    first, *others = systems
+    first.configure_model()
+    for other in others:
+        other.share_weights(first)
+    silence = torch.zeros(round(WARM_UP * SAMPLE_RATE))
+    for system in systems:
+        system.to(device).eval()
+        warm_up(system, Source("warm-up", silence.split(system.chunk_samples)))
 
 
 def _is_entry(entry: object) -> bool:
@@ -130,19 +184,28 @@ def token(cfg: Config, address: Address) -> str | None:
     return None if address.is_local else secrets.token_urlsafe(16)
 
 
-def talks(cfg: Config) -> Sequence[Talk]:
-    """Return the talks of the page in the source language; none if the corpus cannot be read."""
+def talks(cfg: Config, systems: Mapping[str, Sequence[StreamingSystem]]) -> Sequence[Talk]:
+    """Return the talks with audio in a source language of the systems.
+
+    Args:
+        cfg: Configuration.
+        systems: Systems of the server.
+
+    Raises:
+        ZooError: The corpus cannot be read.
+    """
+    languages = {system.source_language for of_name in systems.values() for system in of_name}
+    codes = {language.code for language in languages}
     corpus: Corpus = build(cfg.data)
-    found = corpus.talks(cfg.split, limit=cfg.talks)
     return [
         talk
-        for talk in found
-        if talk.audio is not None and talk.source_language == cfg.source_language
+        for talk in corpus.talks(cfg.split, limit=cfg.talks)
+        if talk.audio is not None and (talk.source_language in codes or DETECTED in languages)
     ]
 
 
 @contextmanager
-def opened(address: Address) -> Iterator[socket.socket]:
+def listen(address: Address) -> Iterator[socket.socket]:
     """Open the port of a server, before its systems are loaded.
 
     Raises:

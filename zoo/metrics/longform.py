@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import inf
 from typing import get_args
@@ -116,12 +117,14 @@ def score_talks(
     is_logged = any(talk.repaired for talk in talks)
     repaired = repair and elapsed.convention == "cumulative" and not is_logged
 
-    pieces_of_talks: list[list[TimedSegment]] = []
-    for talk, reference in zip(talks, references, strict=True):
-        pieces = _assign(talk, reference, language, resegmentation, counting)
-        pieces_of_talks.append(
-            list(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
-        )
+    divide = partial(
+        timed_segments,
+        language=language,
+        resegmentation=resegmentation,
+        rules=counting,
+        repaired=repaired,
+    )
+    pieces_of_talks = [divide(*pair) for pair in zip(talks, references, strict=True)]
 
     facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
     scorer = Scorer(language, counting, elapsed, facts, extra or {})
@@ -182,6 +185,29 @@ def resegment(
     return [
         list(piece) for piece in mwer_segment(units, references, language=language, rules=rules)
     ]
+
+
+def timed_segments(
+    talk: Instance,
+    reference: Sequence[ReferenceSegment],
+    *,
+    language: Language,
+    resegmentation: Resegmentation,
+    rules: Rules,
+    repaired: bool = False,
+) -> list[TimedSegment]:
+    """Return the segments of a talk with the units assigned to them.
+
+    Args:
+        talk: Stream of the talk, prepared by ``prepare_instances``.
+        reference: Reference segments of the talk, at least one.
+        language: Target language.
+        resegmentation: Method that assigns units to segments.
+        rules: Counting rules.
+        repaired: Whether elapsed times are corrected.
+    """
+    pieces = _assign(talk, reference, language, resegmentation, rules)
+    return list(_segments(talk, reference, pieces, rules=rules, repaired=repaired))
 
 
 def _assign(

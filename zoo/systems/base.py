@@ -183,6 +183,11 @@ class StreamingSystem(TranslatingSystem):
         """Use the loaded backbone of a system whose backbone has the same configuration."""
         self.backbone, self._shared = other.backbone, True
 
+    def share_weights(self, other: "StreamingSystem") -> None:
+        """Use backbone and synthesizer of a loaded system that differs in its latency alone."""
+        self.share_backbone(other)
+        self.synthesizer, self._loaded = other.synthesizer, True
+
     @contextmanager
     def translating(self, source: Language, target: Language) -> Iterator[None]:
         """Translate from ``source`` to ``target`` in the ``with`` block, text only."""

@@ -51,7 +51,7 @@ def translate_sources(
     Raises:
         ZooError: the system is wrong or does not fit the talks.
     """
-    system = streaming_system(cfg)
+    system = streaming_system(cfg, cfg.latency)
     problem = system.talk_problem(
         talks or [without_references(MICROPHONE, None, DAY, cfg.source_language)]
     )
@@ -80,10 +80,15 @@ def translate_sources(
     return translation.stop
 
 
-def streaming_system(cfg: Config) -> StreamingSystem:
-    """Return the system of a configuration at its latency setting, without weights.
+def streaming_system(cfg: Config, latency: float | None) -> StreamingSystem:
+    """Return the system of a configuration, without weights.
 
-    Raises ZooError for parts, languages or values that do not fit, and for a recorded log.
+    Args:
+        cfg: configuration.
+        latency: value of the latency knob; None: the one of the configuration.
+
+    Raises:
+        ZooError: parts, languages or values do not fit, or the system is a recorded log.
     """
     system = build(cfg.system)
     if not isinstance(system, StreamingSystem):
@@ -93,13 +98,13 @@ def streaming_system(cfg: Config) -> StreamingSystem:
             f"{key} is null, so that parts of the network are randomly initialised; name a folder "
             "or hub id of trained weights."
         )
-    if cfg.latency is not None:
+    if latency is not None:
         if found := typed_latency(cfg, overrides()):
             raise ZooError(
-                f"{found[0]} and latency={cfg.latency} both set the latency of system "
+                f"{found[0]} and latency={latency} both set the latency of system "
                 f"{system.name!r}; leave one of them out."
             )
-        system.turn_knob(cfg.latency)
+        system.turn_knob(latency)
     return system
 
 

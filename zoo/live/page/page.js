@@ -1,98 +1,134 @@
 // The page: what is spoken, which systems translate it, and the buttons.
+import {Choices, part} from "./choices.js";
 import {Panel} from "./panel.js";
 import {Microphone, Recording, level} from "./sources.js";
 
 const token = new URLSearchParams(location.search).get("token");
 const query = token ? `?token=${encodeURIComponent(token)}` : "";
-const part = (name) => document.getElementById(name);
-let source = null;
-let panels = [];
+let choices = null;
+let run = null; // what goes on since Start
 
 function show(text) {
   part("status").textContent = text;
 }
 
-function option(select, value, text) {
-  const entry = document.createElement("option");
-  entry.value = value;
-  entry.textContent = text;
-  select.append(entry);
-}
-
-async function load() {
-  const answer = await fetch(`systems${query}`);
-  if (!answer.ok) throw new Error(await answer.text());
-  const {systems, talks} = await answer.json();
-  option(part("system-1"), "", "none");
-  systems.forEach((system, index) => {
-    const label = `${system.name} (${system.source_language} → ${system.target_language})`;
-    for (const select of [part("system-0"), part("system-1")]) option(select, index, label);
-  });
-  for (const talk of talks) {
-    option(part("source"), `talk:${talk.name}`, `Talk ${talk.name} (${Math.round(talk.duration)} s)`);
+async function ask(path) {
+  let answer;
+  try {
+    answer = await fetch(`${path}${query}`);
+  } catch {
+    throw new Error("The server does not answer.");
   }
-  load.systems = systems;
-  show("Ready.");
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
 }
 
 async function chosenSource() {
-  const value = part("source").value;
-  if (value === "microphone") return new Microphone();
-  if (value === "file") {
-    const [file] = part("file").files;
-    if (!file) throw new Error("Choose an audio file first.");
-    return new Recording(await file.arrayBuffer());
+  if (choices.talk !== null) {
+    const answer = await ask(`talks/${encodeURIComponent(choices.talk)}`);
+    return new Recording(await answer.arrayBuffer(), choices.talk);
   }
-  const name = encodeURIComponent(value.slice("talk:".length));
-  const answer = await fetch(`talks/${name}${query}`);
-  if (!answer.ok) throw new Error(await answer.text());
-  return new Recording(await answer.arrayBuffer());
+  if (part("source").value === "microphone") return new Microphone();
+  const [file] = part("file").files;
+  if (!file) throw new Error("Choose an audio file first.");
+  return new Recording(await file.arrayBuffer(), file.name);
 }
 
-function running(is) {
-  part("start").disabled = is;
-  for (const name of ["pause", "stop"]) part(name).disabled = !is;
-  for (const name of ["source", "file", "system-0", "system-1"]) part(name).disabled = is;
-  part("pause").textContent = "Pause";
+// From Start to the end: one source, and one or two systems that translate it.
+class Run {
+  constructor(panels) {
+    this.panels = panels;
+    this.source = null;
+    this.isStopped = false;
+    this.hasBegun = false; // the source is heard
+    this.isClosed = false;
+    this.stopped = new Promise((resolve) => { this.endBeginning = resolve; });
+  }
+
+  async begin() {
+    this.source = await chosenSource();
+    if (this.isStopped) return;
+    await Promise.all(this.panels.map((panel) => panel.connect(choices.talk)));
+    if (this.isStopped) return;
+    await this.source.start((samples) => this.receive(samples));
+    if (this.isStopped) return;
+    this.hasBegun = true;
+    part("pause").disabled = false;
+    show("Translating.");
+    await Promise.all(this.panels.map((panel) => panel.ended));
+    const problem = this.panels.map((panel) => panel.problem).find(Boolean);
+    if (problem) throw new Error(problem);
+  }
+
+  // Pass audio on; null is the end of the source.
+  receive(samples) {
+    if (this.isClosed) return;
+    for (const panel of this.panels) panel.send(samples);
+    part("level").value = samples === null ? 0 : Math.min(1, 4 * level(samples));
+    if (samples === null) {
+      for (const name of ["pause", "stop"]) part(name).disabled = true;
+      show("The source has ended.");
+    } else if (this.panels.every((panel) => panel.problem)) {
+      this.source.stop();
+    }
+  }
+
+  // End the source; what it has sent is translated. Before it is heard, everything ends.
+  async stop() {
+    if (!this.hasBegun) {
+      this.isStopped = true;
+      this.endBeginning();
+    } else {
+      await this.source.stop();
+    }
+  }
+
+  async close() {
+    this.isClosed = true;
+    for (const panel of this.panels) panel.disconnect();
+    await this.source?.stop();
+  }
 }
 
 async function start() {
-  running(true);
+  for (const panel of run?.panels ?? []) panel.dispose();
+  part("start").disabled = true;
+  choices.enable(false);
+  part("stop").disabled = false;
+  show("Starting …");
+  const panels = choices.chosen().map((system) => new Panel(system, token));
+  part("panels").replaceChildren(...panels.map((panel) => panel.section));
+  const current = run = new Run(panels);
   try {
-    source = await chosenSource();
-    const chosen = [part("system-0").value, part("system-1").value].filter(Boolean);
-    panels = chosen.map((index) => new Panel(load.systems[index], token));
-    part("panels").replaceChildren(...panels.map((panel) => panel.section));
-    await Promise.all(panels.map((panel) => panel.connect()));
-    await source.start((samples) => {
-      for (const panel of panels) panel.send(samples);
-      part("level").value = samples === null ? 0 : Math.min(1, 4 * level(samples));
-      if (samples === null) {
-        for (const name of ["pause", "stop"]) part(name).disabled = true;
-        show("The source has ended.");
-      }
-    });
-    show("Translating.");
-    await Promise.all(panels.map((panel) => panel.ended));
-    show("Done.");
+    await Promise.race([current.begin(), current.stopped]); // a question for the microphone waits
+    show(current.isStopped ? "Stopped." : "Done.");
   } catch (error) {
-    show(error.message);
+    show(current.isStopped ? "Stopped." : error.message);
   }
-  running(false);
+  await current.close();
+  part("level").value = 0;
+  part("pause").textContent = "Pause";
+  for (const name of ["pause", "stop"]) part(name).disabled = true;
+  choices.enable(true);
+  part("start").disabled = false;
 }
 
 part("controls").addEventListener("submit", (event) => {
   event.preventDefault();
-  start();
-});
-part("source").addEventListener("change", () => {
-  part("file-label").hidden = part("source").value !== "file";
+  if (!part("start").disabled) start();
 });
 part("pause").addEventListener("click", async () => {
-  const paused = part("pause").textContent === "Resume";
-  await (paused ? source.resume() : source.pause());
-  part("pause").textContent = paused ? "Pause" : "Resume";
-  show(paused ? "Translating." : "Paused.");
+  const isPaused = part("pause").textContent === "Resume";
+  await (isPaused ? run.source.resume() : run.source.pause());
+  part("pause").textContent = isPaused ? "Pause" : "Resume";
+  show(isPaused ? "Translating." : "Paused.");
 });
-part("stop").addEventListener("click", () => source.stop());
+part("stop").addEventListener("click", () => run.stop());
+
+async function load() {
+  choices = new Choices(await (await ask("systems")).json());
+  part("start").disabled = false;
+  show("Ready.");
+}
+
 load().catch((error) => show(error.message));

@@ -1,28 +1,43 @@
 // Plays target speech piece after piece without gaps.
+const LEAD = 0.05; // seconds from now to the begin of a piece that follows no other
+const MERGED = 600; // pieces that become one Blob, which the browser may keep on disk
+
 export class Player {
   constructor(rate) {
     this.context = new AudioContext({sampleRate: rate});
-    this.end = 0; // time of the context at which the last piece ends
+    this.context.resume();
+    this.end = 0; // sample of the context at which the last piece ends
+    this.count = 0; // samples of all pieces
     this.pieces = [];
   }
 
+  // Pieces begin at whole samples: otherwise the browser would interpolate between samples.
   play(base64) {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const samples = new Int16Array(bytes.buffer);
-    this.pieces.push(samples);
-    const buffer = this.context.createBuffer(1, samples.length, this.context.sampleRate);
+    if (!samples.length) return;
+    this.keep(samples);
+    const rate = this.context.sampleRate;
+    const buffer = this.context.createBuffer(1, samples.length, rate);
     buffer.getChannelData(0).set(Float32Array.from(samples, (value) => value / 32768));
     const node = this.context.createBufferSource();
     node.buffer = buffer;
     node.connect(this.context.destination);
-    const begin = Math.max(this.end, this.context.currentTime);
-    node.start(begin);
-    this.end = begin + buffer.duration;
+    const now = this.context.currentTime * rate;
+    const begin = this.end >= now ? this.end : Math.ceil(now + LEAD * rate);
+    node.start(begin / rate);
+    this.end = begin + samples.length;
+  }
+
+  keep(samples) {
+    this.count += samples.length;
+    this.pieces.push(samples);
+    if (this.pieces.length > MERGED) this.pieces = [new Blob(this.pieces)];
   }
 
   // The speech so far as a WAV file: a header of 44 bytes, then 16-bit samples.
   wav() {
-    const count = this.pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const count = this.count;
     const rate = this.context.sampleRate;
     const header = new DataView(new ArrayBuffer(44));
     const text = (at, letters) => [...letters].forEach((letter, index) => {
@@ -41,5 +56,9 @@ export class Player {
     text(36, "data");
     header.setUint32(40, 2 * count, true);
     return new Blob([header, ...this.pieces], {type: "audio/wav"});
+  }
+
+  close() {
+    if (this.context.state !== "closed") this.context.close();
   }
 }
