@@ -1,9 +1,9 @@
 """How far is each stage of a step from what the machine can do?
 
-    python benchmarks/roofline.py                              three families of 0.1 to 0.3 B parameters
+    python benchmarks/roofline.py                             families of 0.4 to 0.6 B parameters
     python benchmarks/roofline.py --threads 2 --dtype bfloat16
-    python benchmarks/roofline.py --systems streamuni,simulu   systems of the zoo as they are configured
-    python benchmarks/roofline.py --small                      seconds
+    python benchmarks/roofline.py --systems streamuni,simulu  systems as they are configured
+    python benchmarks/roofline.py --small                     seconds
 
 The floor of a matrix product, a convolution or an attention is the larger of two times: its inputs
 and outputs divided by the bandwidth of a large matrix-vector product, and its operations divided by
@@ -11,8 +11,8 @@ the speed of a large matrix product, both measured in the same run with the same
 The floor of a stage is the sum. All else (normalisation, activations, beams, Python) has none.
 
 The same audio is streamed twice: for the clock alone, then with every operator timed and counted.
-What is not spent in operators is Python. Random weights, so the number of tokens has no meaning; the
-decoders of the three families generate to their limits.
+What is not spent in operators is Python. Weights are random, so the number of tokens has no
+meaning: the decoders of the three families generate to their limits.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from starlette.testclient import TestClient
@@ -32,6 +32,7 @@ class Echo:
     knob: Knob | None = None
     knob_value: float | None = None
     emits_speech = False
+    weights: ClassVar[dict[str, str]] = {}
 
     def __init__(self, latency: float | None = None) -> None:
         self.batches: list[list[str]] = []

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,25 @@ def test_a_client_that_leaves_keeps_its_log(serve: Serve, tmp_path: Path) -> Non
         assert socket.receive_json()["new"] == " 10"
     assert log(tmp_path, 0).startswith("10")
     assert 'ended="left"} 1' in client.get("/metrics").text
+
+
+def test_a_log_has_the_name_of_the_recording_and_of_its_system(
+    serve: Serve, tmp_path: Path
+) -> None:
+    names = ["/data/talk.wav", "talk", None, 3, ""]
+    for name in names:
+        with serve().websocket_connect("/") as socket:
+            socket.send_json({"metrics_metadata": {"wav_name": name}})
+            socket.send_bytes(spoken(10))
+            socket.send_json({"end_of_stream": True})
+            assert received(socket)[0] == "10"
+        log(tmp_path, 0)
+        folder = tmp_path / "stream-000000"
+        line = json.loads((folder / "instances.log").read_text(encoding="utf-8"))
+        assert line["talk"] == ("talk" if name in names[:2] else "stream-000000")
+        facts = json.loads((folder / "stream.json").read_text(encoding="utf-8"))
+        assert facts == {"system": "echo", "direction": "en-de", "latency": None, "weights": {}}
+        shutil.rmtree(folder)
 
 
 def test_long_and_silent_streams_end_with_a_sentence(serve: Serve) -> None:

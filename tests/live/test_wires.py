@@ -31,7 +31,7 @@ def output(text: str, deleted: str = "", *, final: bool = False) -> Progress:
         ({"sample_rate": 48000}, Configure(sample_rate=48000)),
         (
             {"target_lang": "de", "source_lang": "en", "metrics_metadata": {"wav_name": "a.wav"}},
-            Configure(source="en", target="de"),
+            Configure(source="en", target="de", recording="a"),
         ),
         ({"system": "echo", "speech": True}, Configure(system="echo", with_speech=True)),
         ({}, Configure()),

@@ -16,6 +16,7 @@ from zoo.live.rating import StreamRating
 from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
 from zoo.streaming.simulate import Stream
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
 POLICY, FAILED, LATER = 1008, 1011, 1013  # close codes of RFC 6455
@@ -166,10 +167,18 @@ class Connection:
         while not final and self._served.backlog > hub.limits.backlog_seconds:
             await asyncio.sleep(LOOK)
 
+    @property
+    def _talk(self) -> Talk | None:
+        """The talk that the client has named, or whose recording it sends; None: unknown."""
+        settings = self._settings
+        if settings.talk is None and settings.recording is not None:
+            return self._hub.talks.get(settings.recording)
+        return self._hub.talk(settings.talk)
+
     def _open(self, system: StreamingSystem) -> None:
         """Open a stream, which is scored while it runs if its talk is known."""
         hub, loop = self._hub, asyncio.get_running_loop()
-        references = references_of(hub.talk(self._settings.talk), system.target_language)
+        references = references_of(self._talk, system.target_language)
         rating: StreamRating | None = None
         if references:
             rating = StreamRating(hub.rater, references, system.target_language)
@@ -230,7 +239,7 @@ class Connection:
         """Give the stream to the hub, which writes its log."""
         served, self._served = self._served, None
         if served is not None:
-            self._hub.release(served, self._hub.talk(self._settings.talk))
+            self._hub.release(served, self._talk, self._settings.recording)
 
     async def _close(self, closing: Closing) -> None:
         """Send the reason and close; the reason of a close frame has at most 123 bytes.

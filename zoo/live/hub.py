@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from zoo.errors import ZooError
@@ -131,7 +132,9 @@ class Hub:
         """Return the name of a new stream."""
         return f"stream-{next(self._numbers):06d}"
 
-    def release(self, served: ServedStream, talk: Talk | None = None) -> None:
+    def release(
+        self, served: ServedStream, talk: Talk | None = None, recording: str | None = None
+    ) -> None:
         """Remove a stream that has ended or whose client has left, and write its log.
 
         This goes on in a task of the hub: the connection may be cancelled at any time.
@@ -139,8 +142,10 @@ class Hub:
         Args:
             served: The stream.
             talk: Talk that its audio is; None: unknown.
+            recording: Name of its audio in the log; None: that of the stream.
         """
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._keep, served, talk))
+        keeping = asyncio.to_thread(self._keep, served, talk, recording)
+        task = asyncio.get_running_loop().create_task(keeping)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -150,16 +155,20 @@ class Hub:
         await self.rater.close()
         await asyncio.to_thread(self.engine.close)
 
-    def _keep(self, served: ServedStream, talk: Talk | None) -> None:
+    def _keep(self, served: ServedStream, talk: Talk | None, recording: str | None) -> None:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
         if not served.stream.times:
             return
         folder = self._folder / served.stream.source.talk
+        (name,) = [key for key, systems in self.systems.items() if served.system in systems]
+        instance = served.instance()
+        if recording is not None:
+            instance = replace(instance, talk=recording)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_stream(folder, served.instance(), talk, served.system.target_language)
+            write_stream(folder, instance, talk, served.system, name=name)
         except (OSError, ZooError) as error:
             logger.error("The log of %s cannot be written: %s", folder.name, error)
 

@@ -1,5 +1,6 @@
 """The log of a stream, with its target speech and, if the talk is known, its references."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from zoo.formats.speech import write_speech
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment, first_blank
 from zoo.metrics.running import begun_segments
+from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk, without_references
 from zoo.types import Instance, Seconds
 
@@ -35,8 +37,10 @@ def references_of(talk: Talk | None, target: Language) -> Sequence[ReferenceSegm
     return () if first_blank([references]) is not None else references
 
 
-def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: Language) -> None:
-    """Write what a stream has emitted.
+def write_stream(
+    folder: Path, instance: Instance, talk: Talk | None, system: StreamingSystem, *, name: str
+) -> None:
+    """Write what a stream has emitted, and in ``stream.json`` by which system.
 
     Target speech of a stream of more than an hour is left out, also in the log.
 
@@ -45,14 +49,23 @@ def write_stream(folder: Path, instance: Instance, talk: Talk | None, target: La
 
     Args:
         folder: Existing folder of the stream.
-        instance: The stream, named after its folder.
+        instance: The stream.
         talk: Talk of the stream; None: unknown.
-        target: Target language.
+        system: System that has processed it.
+        name: Name of the system on this server.
 
     Raises:
         OSError: A file cannot be written.
         ZooError: The target speech cannot be written.
     """
+    target = system.target_language
+    facts = {
+        "system": name,
+        "direction": system.direction,
+        "latency": system.knob_value,
+        "weights": dict(system.weights),
+    }
+    write_text(folder / "stream.json", json.dumps(facts, ensure_ascii=False) + "\n")
     known = begun_segments(references_of(talk, target), instance.source_length)
     if talk is not None and known:
         texts = [" ".join(segment.text.split()) for segment in known]

@@ -11,6 +11,7 @@ latter.
 
 import base64
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import torch
 
@@ -41,6 +42,7 @@ class SimulstreamWire:
             system=data.get("system"),
             latency=data.get("latency"),
             talk=data.get("talk"),
+            recording=_recording(data.get("metrics_metadata")),
             with_speech=bool(data["speech"]) if "speech" in data else None,
         )
 
@@ -76,3 +78,9 @@ class SimulstreamWire:
     def problem(self, sentence: str) -> Iterator[Message]:
         """Return an object with the sentence."""
         yield {"error": sentence}
+
+
+def _recording(metadata: object) -> str | None:
+    """Return the name of the file that simulstream's client sends; None: it names none."""
+    path = metadata.get("wav_name") if isinstance(metadata, dict) else None
+    return PurePath(path).stem or None if isinstance(path, str) else None

@@ -23,6 +23,7 @@ class Configure:
         system: Name of a system.
         latency: Value of its latency knob.
         talk: Name of the talk that the audio is; "": none.
+        recording: Name of the audio in the log; the server may have no such talk.
         with_speech: Whether the client receives target speech.
     """
 
@@ -32,6 +33,7 @@ class Configure:
     system: object = None
     latency: object = None
     talk: object = None
+    recording: str | None = None
     with_speech: bool | None = None
 
 
