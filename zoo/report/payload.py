@@ -15,6 +15,7 @@ from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
 from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, find_entry, outside_entries
+from zoo.results.ratings import row_id
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
 from zoo.streaming.playback import playback_intervals
@@ -189,6 +190,7 @@ def _row(
         "flags": list(row.flags),
         "target": row.target_language,
         "segmented": row.has_reference_segments,
+        "log": row_id(row),
     }
 
 
