@@ -17,8 +17,7 @@ HEADERS = (
     "by press",
     "raters",
     "talks",
-    "minutes",
-    "per minute",
+    "per min",
     "Pearson",
     "alpha",
 )
@@ -56,7 +55,6 @@ def _line(one: RatedRow) -> tuple[str, ...]:
         number(one.press_mean, digits),
         str(len(one.raters)),
         str(len(one.talks)),
-        number(one.minutes, 1),
         number(one.presses / one.minutes if one.minutes else None, 1),
         number(one.pearson, 2),
         number(one.alpha, 2),

@@ -164,9 +164,7 @@ def _check_presses(path: Path, one: RatingFile) -> None:
         if later <= earlier:
             raise ZooError(f"{path} has a rating at {later:g} s after one at {earlier:g} s.")
     if times[-1] > one.until:
-        raise ZooError(
-            f"{path} has a rating at {times[-1]:g} s, after its end at {one.until:g} s."
-        )
+        raise ZooError(f"{path} has a rating at {times[-1]:g} s, after its end at {one.until:g} s.")
 
 
 def write_rated(folder: Path, rated: Sequence[RatedRow]) -> None:
