@@ -7,7 +7,7 @@ from pathlib import Path
 
 from zoo.metrics.ratings import RatedScore, Track, rate
 from zoo.results.join import FinishedRun
-from zoo.results.ratings import RatedRow, RatingFile, read_ratings, row_id
+from zoo.results.ratings import RatedRow, RatingFile, read_ratings
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
 
@@ -29,14 +29,14 @@ def with_ratings(
     Raises:
         ZooError: a file of a rater is damaged, or rates what its run does not have.
     """
-    places = {_folder_of(row, folder): place for place, row in enumerate(rows)}
+    places = {_log_of(row, folder): place for place, row in enumerate(rows)}
     talks: list[set[str]] = [set() for _ in rows]
     for stream in streams:
         talks[stream.row].add(stream.talk.name)
     found: dict[int, list[RatingFile]] = {}
     for run in runs:
         # A reference row that several runs have is joined once: of the others it has no streams.
-        joined = [places.get(_folder_of(row, run.folder)) for row in run.rows]
+        joined = [places.get(_log_of(row, run.folder)) for row in run.rows]
         known = [set() if place is None else talks[place] for place in joined]
         for index, one in read_ratings(run.folder, run.rows, known):
             place = joined[index]
@@ -51,9 +51,9 @@ def with_ratings(
     return scored, rated
 
 
-def _folder_of(row: Row, folder: Path) -> str:
-    """Return the absolute folder of the log of a row, whose path is relative to ``folder``."""
-    return os.path.normpath(folder.resolve() / row_id(row))
+def _log_of(row: Row, folder: Path) -> str:
+    """Return the absolute path of the log of a row, which is relative to ``folder``."""
+    return os.path.normpath(folder.resolve() / row.instances)
 
 
 def _scored(row: Row, result: RatedScore) -> Row:

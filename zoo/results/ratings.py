@@ -1,7 +1,7 @@
 """Ratings of humans in a run folder: the files that its page saves, and what they say.
 
 A rater downloads one file per talk and system from the page (``zoo/report/assets/rating.js``). The
-files are put into the folder ``ratings`` of the run folder whose page it was.
+files are put into the folder ``ratings`` of the run folder that has the log of the system.
 """
 
 import json
@@ -31,8 +31,9 @@ class RatingFile:
         version: version of the format.
         rater: name or initials of the rater.
         talk: name of the talk.
-        row: folder of the row's log, relative to ``results.json``.
-        system: system and latency setting of the row.
+        row: name of the folder of the row's log.
+        system: system and latency setting of the row. On a page of several runs, the name of the
+            system may be followed by overrides.
         clock: on which times the words appeared.
         until: source time in seconds to which the rater listened.
         ratings: (source time in seconds, rating) of each press.
@@ -85,8 +86,8 @@ class RatedRow:
 
 
 def row_id(row: Row) -> str:
-    """Return the folder of the log of a row, by which the files of raters name it."""
-    return str(PurePosixPath(row.instances).parent)
+    """Return the name of the folder of a row's log, by which the files of raters name the row."""
+    return PurePosixPath(row.instances).parent.name
 
 
 def read_ratings(
@@ -135,13 +136,13 @@ def _place_of(path: Path, one: RatingFile, rows: Sequence[Row]) -> int:
     if one.row not in places:
         raise ZooError(
             f"{path} rates row {shorten(one.row)!r}, which is not in this run; put the file into "
-            "the run folder whose page saved it."
+            "the run folder that has the log of the system."
         )
     row = rows[places[one.row]]
-    if row.label != one.system:
+    if not (one.system.startswith(row.system) and one.system.endswith(row.knob_label)):
         raise ZooError(
             f"{path} rates {shorten(one.system)}, but row {one.row!r} of this run is {row.label}; "
-            "put the file into the run folder whose page saved it."
+            "put the file into the run folder that has the log of the system."
         )
     return places[one.row]
 

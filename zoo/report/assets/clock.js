@@ -88,11 +88,17 @@ function pause() {
   showPlaying();
 }
 
-function tickClock(now) {
-  if (!clock.playing) return;
+// The position now, which is up to a frame after clock.time.
+function presentTime(now = performance.now()) {
+  if (!clock.playing) return clock.time;
   const timed = clock.time + ((now - clock.last) / 1000) * Number(byId("speed").value);
   const sounding = clock.audio && !clock.audio.ended && clock.time < (clock.audio.duration || Infinity);
-  clock.time = Math.min(clock.duration, sounding ? clock.audio.currentTime : Math.max(clock.time, timed));
+  return Math.min(clock.duration, sounding ? clock.audio.currentTime : Math.max(clock.time, timed));
+}
+
+function tickClock(now) {
+  if (!clock.playing) return;
+  clock.time = presentTime(now);
   clock.last = now;
   notify();
   if (clock.time >= clock.duration) pause();

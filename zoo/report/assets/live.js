@@ -88,7 +88,7 @@ function drawPanel({ text, view }, shown) {
   for (const [item, state] of shown) {
     if (item.paragraph !== paragraph) line = build(parts, "p");
     paragraph = item.paragraph;
-    build(line, state === "deleted" ? "del" : "span", state === "written" ? {} : { class: state }, item.text.trimEnd());
+    build(line, state === "deleted" ? "del" : "span", state === "fresh" ? { class: state } : {}, item.text.trimEnd());
     line.append(view.separator || (item.text.endsWith(" ") ? " " : ""));
   }
   text.replaceChildren(parts);

@@ -14,7 +14,7 @@ function showStream() {
   const talk = data.talks[state.talk];
   byId("talk-noise").textContent = talk.background ? `${talk.noisy ? "Noisy talk: " : ""}${talk.background}.` : "";
   byId("talk-noise").classList.toggle("flag", talk.noisy);
-  byId("seek").max = clock.duration;
+  byId("seek").max = Math.ceil(clock.duration * 10) / 10; // a multiple of its step
   byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
   showTimeline(state.view, at);

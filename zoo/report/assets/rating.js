@@ -1,6 +1,6 @@
 // Continuous rating: one system at a time without its name, presses of 0 to 4 with the time of the source audio, and a
 // file for each system. A page that was opened from a disk can write no file; the browser saves it.
-const rating = { rows: [], talk: 0, rater: "", order: [], place: 0, runs: new Map(), panel: null };
+const rating = { rows: [], talk: 0, rater: "", order: [], place: 0, runs: new Map(), panel: null, before: null };
 const letter = (place) => String.fromCharCode(65 + place);
 const isRating = () => byId("rating").open && !byId("rating-run").hidden;
 const currentRun = () => rating.runs.get(rating.order[rating.place]);
@@ -27,6 +27,7 @@ function shuffled(items, seed) {
 function openRating(rows, talk) {
   pause();
   rating.rows = rows;
+  rating.before = { talk: state.talk, row: state.row, beside: state.beside };
   const talks = data.talks.map((entry, index) => [index, entry.name]).filter(([index]) => rows.every((row) => streamOf(row, index)));
   options(byId("rating-talk"), talks, talks.some(([index]) => index === talk) ? talk : talks[0][0]);
   byId("rating-systems").textContent = `${rows.length === 1 ? "One system" : `${rows.length} systems`}. The address of this page, as it is now, opens this dialog: send it to raters together with the page.`;
@@ -82,7 +83,7 @@ function pressRating(value) {
     byId("rating-note").textContent = "A rating belongs to a moment of the talk: press play first.";
     return;
   }
-  const time = Math.round(clock.time * 1000) / 1000;
+  const time = Math.round(presentTime() * 1000) / 1000;
   if (run.presses.length && run.presses.at(-1)[0] >= time) run.presses.pop();
   run.presses.push([time, value]);
   run.until = Math.max(run.until, time);
@@ -139,6 +140,19 @@ function saveRating() {
   byId("rating-note").textContent = `Saved as ${name}.json. Its place is the folder "ratings" beside this page.`;
 }
 
+// Closes the dialog; the page shows again what it showed before.
+function closeRating() {
+  byId("rating").close();
+  if (!rating.before) return;
+  pause();
+  Object.assign(state, rating.before);
+  Object.assign(rating, { before: null, panel: null });
+  rating.runs.clear();
+  byId("talk").value = String(state.talk);
+  listRows();
+  showStream();
+}
+
 const isUnsaved = () => [...rating.runs.values()].some((run) => !run.saved);
 
 function setUpRating() {
@@ -156,9 +170,9 @@ function setUpRating() {
     showRated();
     byId("rating-play").focus();
   });
-  byId("rating-close").addEventListener("click", () => { if (!isUnsaved() || confirm("A rating is not saved. Close?")) dialog.close(); });
+  byId("rating-close").addEventListener("click", () => { if (!isUnsaved() || confirm("A rating is not saved. Close?")) closeRating(); });
   dialog.addEventListener("cancel", (event) => { if (isUnsaved() && !confirm("A rating is not saved. Close?")) event.preventDefault(); });
-  dialog.addEventListener("close", () => { pause(); rating.runs.clear(); writeAddress(); });
+  dialog.addEventListener("close", () => dialog.open || closeRating()); // also by the Escape key
   for (const button of document.querySelectorAll("[data-rating]")) button.addEventListener("click", () => pressRating(Number(button.dataset.rating)));
   dialog.addEventListener("keydown", (event) => {
     if (!isRating() || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
