@@ -139,7 +139,7 @@ def test_the_table_has_the_best_row_first_and_explains_itself() -> None:
     assert table.lines[0][1:] == (
         "m=1",
         "2.35",
-        "[2.10, 2.60]",
+        "2.10–2.60",
         "2.50",
         "2",
         "1",

@@ -46,7 +46,7 @@ def _line(one: RatedRow) -> tuple[str, ...]:
     interval = DASH
     if one.interval is not None:
         low, high = (number(bound, digits) for bound in one.interval)
-        interval = f"[{low}, {high}]"
+        interval = f"{low}–{high}"
     return (
         one.system,
         one.setting,

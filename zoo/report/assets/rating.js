@@ -137,7 +137,7 @@ function saveRating() {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
   run.saved = true;
-  byId("rating-note").textContent = `Saved as ${name}.json. Its place is the folder "ratings" beside this page.`;
+  byId("rating-note").textContent = `Saved as ${name}.json. Its place is the folder "ratings" of the run.`;
 }
 
 // Closes the dialog; the page shows again what it showed before.
