@@ -412,6 +412,9 @@ class StreamEvent:
             cut; the duration of the speech without output.
         tokens: Number of target tokens that were dropped.
         frames: Number of source frames that were dropped.
+        pieces: Of a revision: where the deleted text came from, from its start on, as pairs of a
+            number of characters and the index of the chunk after which they were written. Logs of
+            earlier versions have none.
     """
 
     kind: EventKind
@@ -421,6 +424,34 @@ class StreamEvent:
     reason: str = ""
     tokens: int = 0
     frames: Frames = 0
+    pieces: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def revision(
+        cls, deleted: Sequence[tuple[str, int]], *, at: Seconds, chunk: int = 0
+    ) -> StreamEvent | None:
+        """Return the deletion of a text; None if it is only white space.
+
+        Args:
+            deleted: Parts of the text, and the index of the chunk after which each was written.
+            at: Source time in seconds.
+            chunk: Index of the chunk after which the text was deleted.
+        """
+        whole = "".join(text for text, _ in deleted)
+        first, last = len(whole) - len(whole.lstrip()), len(whole.rstrip())
+        if first >= last:
+            return None
+        pieces: list[tuple[int, int]] = []
+        start = 0
+        for text, written in deleted:
+            count = min(start + len(text), last) - max(start, first)
+            start += len(text)
+            if count <= 0:
+                continue
+            if pieces and pieces[-1][1] == written:
+                count += pieces.pop()[0]
+            pieces.append((count, written))
+        return cls("revision", at, chunk=chunk, text=whole[first:last], pieces=tuple(pieces))
 
 
 def queue_finish_times(chunks: Sequence[ChunkTime]) -> list[Seconds]:

@@ -19,7 +19,16 @@ VALUES: tuple[Any, ...] = (
     *([None, None], [1, 2], ["a", "b"], [-1, -1], [0, 1], [0.0, "1"], [True, False]),
     *([[1, 1]], [[1000, 1], [2000, 1]]),
 )
-EVENT = {"kind": "cut", "at": 0.0, "chunk": 0, "reason": "x", "tokens": 1, "frames": 2, "text": "y"}
+EVENT = {
+    "kind": "cut",
+    "at": 0.0,
+    "chunk": 0,
+    "reason": "x",
+    "tokens": 1,
+    "frames": 2,
+    "text": "y",
+    "pieces": [[1, 0]],
+}
 SIMULEVAL = {
     "index": 0,
     "prediction": "eins zwei",

@@ -41,6 +41,11 @@ def test_streams_without_revisions_have_no_score_and_without_output_no_value() -
 def test_the_value_of_a_log_is_that_of_simulstream(code: str, expected: float) -> None:
     """``simulstream.metrics.stats`` at commit 86e0f1e prints the value of words or characters."""
     log = Path(__file__).parent / "parity" / code / "talks" / "simulstream.jsonl"
-    score = normalized_erasure(read_log(log, language=language(code), format="simulstream"))
+    streams = read_log(log, language=language(code), format="simulstream")
+    score = normalized_erasure(streams)
     assert score is not None
     assert score.value == pytest.approx(expected, abs=1e-15)
+    # what was deleted was written before
+    events = [event for one in streams for event in one.events if event.kind == "revision"]
+    assert all(chunk < event.chunk for event in events for _, chunk in event.pieces)
+    assert all(len(one.text) == sum(count for count, _ in one.pieces) for one in events)

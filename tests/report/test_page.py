@@ -481,6 +481,7 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     assert 'class="piece' not in dom
 
 
+TARGETS = ("target", "both")  # what plays target speech
 SPEECH_SCRIPT = """<script>
 addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
 addEventListener("securitypolicyviolation", (event) =>
@@ -509,15 +510,24 @@ def test_speech_is_played_and_drawn_in_a_browser(
     log = tmp_path / row_with_speech.instances
     log.parent.mkdir(parents=True)
     write_speech(log.parent, [speech_stream.instance], [speech_stream.talk])
-    (log.parent / mix_file("talk <1>")).unlink()
+    (log.parent / mix_file("talk <1>")).unlink()  # the page plays source and target itself
     dom = browse(path, SPEECH_SCRIPT)
-    # A click on the first piece goes to 2 s, and the position is kept; the mix is the deleted
-    # file.
-    assert (
-        'data-played="source 0:02 / 0:06 ready, target 0:02 / 0:06 ready, both 0:02 / 0:06 missing"'
-        in dom
-    )
+    # A click on the first piece goes to 2.25 s, its elapsed time, and the position is kept. The
+    # last piece ends at 10.5 s.
+    played = [f"{side} 0:02 / 0:10 ready" for side in ("source", *TARGETS)]
+    assert f'data-played="{", ".join(played)}"' in dom
     assert len(re.findall('<span class="piece', dom)) == 2
+
+
+def test_a_missing_file_of_target_speech_is_named(
+    tmp_path: Path, speech_stream: ReportStream
+) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, [replace(row(), instances="instances/00/instances.log")], [speech_stream])
+    dom = browse(path, SPEECH_SCRIPT)
+    played = ["source 0:02 / 0:10 ready", *(f"{one} 0:02 / 0:10 missing" for one in TARGETS)]
+    assert f'data-played="{", ".join(played)}"' in dom
+    assert "instances/00/speech/talk %3C1%3E.target.wav cannot be played" in dom
 
 
 def test_speech_inside_the_page_is_played_in_a_browser(
@@ -531,10 +541,8 @@ def test_speech_inside_the_page_is_played_in_a_browser(
     write_page(path, [speech_row], [speech_stream])
     shutil.rmtree(tmp_path / "instances")
     dom = browse(path, SPEECH_SCRIPT)
-    assert (
-        'data-played="source 0:02 / 0:06 ready, target 0:02 / 0:06 ready, both 0:02 / 0:06 ready"'
-        in dom
-    )
+    played = [f"{side} 0:02 / 0:10 ready" for side in ("source", *TARGETS)]
+    assert f'data-played="{", ".join(played)}"' in dom
 
 
 SEGMENTS_SCRIPT = """<script>
@@ -670,7 +678,7 @@ addEventListener("load", () => {
   document.querySelector("#timeline").dispatchEvent(
     new KeyboardEvent("keydown", { key: "ArrowLeft" }));
   document.body.setAttribute("data-scrolled", document.querySelectorAll("*").length);
-  document.body.setAttribute("data-caption", document.querySelector("#target-caption").textContent);
+  document.body.setAttribute("data-caption", document.querySelector(".panel-text").textContent);
   document.body.setAttribute("data-announced", document.querySelector("#announcement").textContent);
 });
 </script>"""
@@ -686,10 +694,12 @@ def test_the_page_of_ten_hours_draws_only_what_is_near(tmp_path: Path) -> None:
     assert 200 < int(sizes["elements"]) < 3000
     assert 0 < int(sizes["dots"]) < 36_000
     assert 200 < int(sizes["scrolled"]) < 3000
-    *written, last = [
+    before = [
         unit
-        for unit, delay in zip(stream.instance.units, stream.instance.delays, strict=True)
-        if delay < 36_000
+        for unit, elapsed in zip(stream.instance.units, stream.instance.elapsed, strict=True)
+        if elapsed < max(stream.instance.elapsed)
     ]
-    assert f'data-caption="{" ".join([*written[-13:], last])}"' in dom  # the left arrow's word
-    assert f's: {last}"' in dom
+    (caption,) = re.findall('data-caption="([^"]*)"', dom)
+    assert caption.split()[-5:] == before[-5:]  # at the word of the left arrow
+    assert 20 < len(caption.split()) < 200
+    assert f's: {before[-1]}"' in dom

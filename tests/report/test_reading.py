@@ -1,15 +1,11 @@
 """The page as its readers use it: zoomed, sorted, printed, and on the screen of a telephone."""
 
-import html
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.fixtures.browser import browse
+from tests.fixtures.browser import reported
 from tests.fixtures.segments import scored_segment
 from zoo.report.page import write_report
 from zoo.report.payload import payload
@@ -47,18 +43,6 @@ def write_page(path: Path, rows: list[Row], streams: list[ReportStream] | None =
     context = {"command": LONG, LONG: "value"}
     write_report(path, rows=rows, streams=streams or [], title="Minitalks", context=context)
     return path
-
-
-def reported(path: Path, script: str, *, width: int = 1000) -> dict[str, Any]:
-    """What a script reports once the page has loaded; ``all`` selects elements."""
-    listener = f"""<script>
-const all = (query) => [...document.querySelectorAll(query)];
-const isSeen = (node) => node.checkVisibility() && node.getBoundingClientRect().width > 0;
-addEventListener("load", async () => {{ {script} }});
-</script>"""
-    (body,) = re.findall("<body([^>]*)>", browse(path, listener, width=width))
-    found = re.findall('data-([a-z]+)="([^"]*)"', body)
-    return {name: json.loads(html.unescape(value)) for name, value in found}
 
 
 CHART = """

@@ -26,6 +26,7 @@ INSTANCE = Instance(
     events=(
         StreamEvent("transcript", 1 / 3, text="twelve"),
         StreamEvent("cut", 0.1 + 0.2, chunk=1, reason="RecentWords", tokens=1, frames=2),
+        StreamEvent("revision", 0.6, chunk=1, text="Zehn", pieces=((1, 0), (3, 1))),
     ),
 )
 

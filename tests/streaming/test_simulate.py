@@ -279,3 +279,4 @@ def test_retracted_text_is_replaced_and_keeps_no_delay() -> None:
         2,
         3.0,
     )
+    assert revision.pieces == ((2, 0), (3, 1))  # "bc" of the first chunk, " de" of the second

@@ -18,12 +18,14 @@ from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.comet import runs_with_comet
 from zoo.evaluation.matched import match_latencies
+from zoo.evaluation.ratings import with_ratings
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console
 from zoo.report.matched import matched_tables
 from zoo.report.page import write_report
 from zoo.report.ranking import ranking_tables
+from zoo.report.ratings import rating_tables
 from zoo.report.summaries import by_score, by_talk, over_knob
 from zoo.report.table import score_table
 from zoo.report.text_table import printed_tables
@@ -31,6 +33,7 @@ from zoo.report.training import write_training
 from zoo.results.join import FinishedRun, find_runs, joined_rows
 from zoo.results.matched import MatchedCurve, write_matched
 from zoo.results.names import comet_scores
+from zoo.results.ratings import write_rated
 from zoo.results.row import Row, write_rows
 from zoo.results.streams import finished_streams
 from zoo.results.training import is_training
@@ -266,17 +269,19 @@ def _write(
     from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
 
     rows = joined_rows(runs, folder)
+    streams = list(finished_streams(rows, folder))
+    rows, rated = with_ratings(rows, runs, streams, folder)
     matched: list[MatchedCurve] = []
     if tested:
         rows, matched = tested(rows, folder)  # raises ZooError for rows that cannot be compared
     printed = table(rows)  # raises ZooError for an unknown score
     write_rows(rows, folder / "results.json")
     write_matched(folder, matched)
+    write_rated(folder, rated)
     if any(row.has_references for row in rows):
         plot_curves(rows, folder / "curves")
     for name in comet_scores(rows):
         plot_curves(rows, folder / f"curves_{name}", quality=name)
-    streams = list(finished_streams(rows, folder))
     context = {"runs": ", ".join(str(run.folder) for run in runs)}
     title = "SimulZoo: joined runs"
     write_report(
@@ -287,6 +292,8 @@ def _write(
         context=context,
         matched=matched,
         ranking=ranking,
+        rated=rated,
     )
     tables = [*matched_tables(matched), *(ranking_tables(rows) if ranking else [])]
+    tables += rating_tables(rated)
     return Group(printed, printed_tables(tables)) if tables else printed

@@ -4,16 +4,16 @@ What can never be right is an error. What is strange but possible, such as a loo
 words in a short stream, is scored and flagged (``zoo.metrics.flags``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from zoo.errors import ZooError
 from zoo.formats.text import Record
 from zoo.talks import check_talk_name
-from zoo.types import Convention, EventKind, Instance, Seconds
+from zoo.types import Convention, EventKind, Instance, Seconds, StreamEvent
 
 LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
 # Most different units per second of source in a log; nobody speaks a tenth as fast. A network that
@@ -203,6 +203,19 @@ def check_chunks(instance: Instance, where: str) -> None:
             raise ZooError(f"{where} has an event whose tokens or frames are no counts.")
         for text in (event.text, event.reason):
             check_text(text, where)
+        counted = [(type(count), type(chunk)) for count, chunk in event.pieces]
+        if any(kinds != (int, int) for kinds in counted) or not all(
+            count > 0 and 0 <= chunk < number for count, chunk in event.pieces
+        ):
+            raise ZooError(f"{where} has deleted text of chunks that it lacks.")
+        if event.pieces and sum(count for count, _ in event.pieces) != len(event.text):
+            raise ZooError(f"{where} has deleted text whose pieces have another length.")
+
+
+def read_event(record: Mapping[str, Any]) -> StreamEvent:
+    """Return the event of a JSON object, whose lists become tuples."""
+    pieces = tuple((count, chunk) for count, chunk in record.get("pieces", ()))
+    return StreamEvent(**{**record, "pieces": pieces})
 
 
 def check_text(text: object, where: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from zoo.disk.files import write_text
 from zoo.disk.parsing import bounded_whole
 from zoo.errors import ZooError
-from zoo.formats.checks import check_stream, reading
+from zoo.formats.checks import check_stream, read_event, reading
 from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_names
 from zoo.languages import Language
@@ -143,7 +143,7 @@ def _instance(record: Line, number: int, name: str, path: Path, language: Langua
         raise ZooError(f"{where} has {len(delays)} delays but {len(elapsed)} elapsed times.")
 
     events = tuple(
-        StreamEvent(**{**event, "at": event["at"] / MS}) for event in record.get("events", ())
+        read_event({**event, "at": event["at"] / MS}) for event in record.get("events", ())
     )
     end = record.get("time_to_recording_end")
     instance = Instance(

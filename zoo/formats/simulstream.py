@@ -105,6 +105,7 @@ class ClientStream:
         form: how tokens become text; None: each is a word or a character.
         tokens: emitted and not deleted.
         texts: text of each token.
+        written_at: per token, index of the chunk that wrote it.
         before: per token, the state before it.
         units: words (or characters) of ``tokens``.
         pending: white space at the end of the text of pieces.
@@ -119,6 +120,7 @@ class ClientStream:
     form: ToBytes | None
     tokens: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    written_at: list[int] = field(default_factory=list)
     before: list[ClientState] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
     pending: str = ""
@@ -131,12 +133,13 @@ class ClientStream:
         """Delete the last ``number`` tokens, at least one."""
         first = len(self.tokens) - number
         state = self.before[first]
-        if text := "".join(self.texts[first:]).strip():
-            chunk = len(self.chunks) - 1
-            at = self.chunks[chunk].arrival
-            self.revisions.append(StreamEvent("revision", at, chunk=chunk, text=text))
+        chunk = len(self.chunks) - 1
+        deleted = list(zip(self.texts[first:], self.written_at[first:], strict=True))
+        at = self.chunks[chunk].arrival
+        if revision := StreamEvent.revision(deleted, at=at, chunk=chunk):
+            self.revisions.append(revision)
         old = self.units[state.number - 1 : state.number] if state.number else []
-        del self.tokens[first:], self.texts[first:], self.before[first:]
+        del self.tokens[first:], self.texts[first:], self.before[first:], self.written_at[first:]
         del self.units[state.number :]
         self.units[-1:] = [state.last] if self.units else []
         self.pending, self.rest = state.pending, state.rest
@@ -151,6 +154,7 @@ class ClientStream:
             self.texts.append(self._text_of(token))
             self._split(self.texts[-1])
             self.tokens.append(token)
+            self.written_at.append(len(self.chunks) - 1)
         self._assign(number, old)
 
     def _text_of(self, token: str) -> str:

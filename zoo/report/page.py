@@ -14,11 +14,13 @@ from zoo.report.matched import matched_tables
 from zoo.report.palette import STYLES
 from zoo.report.payload import payload, talks_in_order
 from zoo.report.ranking import ranking_tables
+from zoo.report.ratings import rating_tables
 from zoo.report.render import json_block, render
 from zoo.report.sounds import Sound, source_sounds, speech_sounds
 from zoo.report.stages import stage_bars
 from zoo.report.text_table import TextTable
 from zoo.results.matched import MatchedCurve
+from zoo.results.ratings import RatedRow
 from zoo.results.row import Row
 from zoo.results.streams import ReportStream
 from zoo.streaming.stages import STAGES
@@ -36,6 +38,7 @@ def write_report(
     context: Mapping[str, str],
     matched: Sequence[MatchedCurve] = (),
     ranking: bool = False,
+    rated: Sequence[RatedRow] = (),
     audio_talks: int | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> int:
@@ -49,6 +52,7 @@ def write_report(
         context: provenance of the run by name (command, commit, machine, ...).
         matched: the systems at equal latency.
         ranking: whether to show the systems in the order of their quality within each regime.
+        rated: rows that humans have rated.
         audio_talks: number of talks, from the first talk on, whose audio is included (None: all).
         max_bytes: maximum size of the file. Sounds that do not fit are left out.
 
@@ -57,7 +61,11 @@ def write_report(
     """
     data = payload(rows, streams)
     ranked = ranking_tables(rows) if ranking else []
-    tables = {"matched": matched_tables(matched), "ranking": ranked}
+    tables = {
+        "matched": matched_tables(matched),
+        "ranking": ranked,
+        "ratings": rating_tables(rated),
+    }
     page = partial(_page, rows, title=title, context=context, data=data, tables=tables)
     budget = max_bytes - len(page(sounds={}))
     sources = source_sounds(streams, budget=budget, talks=audio_talks)

@@ -1,6 +1,7 @@
 """Data of the HTML report's script: rows, talks and streams as JSON values."""
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
@@ -15,8 +16,10 @@ from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
 from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, find_entry, outside_entries
+from zoo.results.ratings import row_id
 from zoo.results.row import Row, TestSet
 from zoo.results.streams import ReportStream
+from zoo.streaming.elapsed import finish_times
 from zoo.streaming.playback import playback_intervals
 from zoo.talks import Talk
 from zoo.types import Instance, Seconds, StreamEvent
@@ -189,6 +192,7 @@ def _row(
         "flags": list(row.flags),
         "target": row.target_language,
         "segmented": row.has_reference_segments,
+        "log": row_id(row),
     }
 
 
@@ -310,8 +314,10 @@ def _emissions(instance: Instance) -> Iterator[list[float]]:
 def _events(instance: Instance) -> list[list[Json]]:
     """Return [time, kind, source time, text] of the events that the page shows; times are seconds.
 
-    Of the transcripts, those are shown that were the last ones when a unit was emitted.
+    Of the transcripts, those are shown that were the last ones when a unit was emitted. Of a
+    revision, its elapsed time and the parts of ``_deletion`` follow.
     """
+    finished = finish_times(instance.chunks, instance.convention)
     transcribed = [event.chunk for event in instance.events if event.kind == "transcript"]
     places = {bisect_right(transcribed, chunk) for chunk in instance.chunk_indices} - {0}
     needed = {transcribed[place - 1] for place in places}
@@ -321,10 +327,39 @@ def _events(instance: Instance) -> list[list[Json]]:
             event.kind,
             round(event.at, 3),
             _event_text(event),
+            *_deletion(event, instance, finished),
         ]
         for event in instance.events
         if event.kind != "transcript" or event.chunk in needed
     ]
+
+
+def _deletion(event: StreamEvent, instance: Instance, finished: Sequence[Seconds]) -> list[Json]:
+    """Return the elapsed time of a revision and what it deleted; nothing for other events.
+
+    A word belongs to the chunk of its last character. Words of one chunk are one part: [text,
+    delay, elapsed time].
+
+    Args:
+        event: an event of a stream.
+        instance: the stream.
+        finished: elapsed time of each chunk.
+    """
+    if event.kind != "revision":
+        return []
+    chunks = [chunk for count, chunk in event.pieces for _ in range(count)]
+    units = re.finditer(r"\S+" if instance.unit == "word" else r"\S\s*", event.text)
+    written = [(unit[0], chunks[unit.end() - 1]) for unit in units] if chunks else []
+    separator = " " if instance.unit == "word" else ""
+    parts = [
+        [
+            separator.join(text for text, _ in group),
+            round(instance.chunks[chunk].arrival, 3),
+            round(finished[chunk], 3),
+        ]
+        for chunk, group in groupby(written, key=lambda one: one[1])
+    ]
+    return [round(finished[event.chunk], 3), parts]
 
 
 def _event_text(event: StreamEvent) -> str:

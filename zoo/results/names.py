@@ -9,17 +9,18 @@ from zoo.results.row import Row
 from zoo.results.settings import Axis, Better
 
 # Tables: of whole talks, of streams of one sentence each, of talks without references; "speech",
-# "transcript", "revised" and "regime" have the columns that a table of the first two kinds adds for
-# target speech, for transcripts, whose target language is the source language, for revised output,
-# and for rows with a latency regime.
+# "transcript", "revised", "regime" and "rated" have the columns that a table of the first two kinds
+# adds for target speech, for transcripts, whose target language is the source language, for revised
+# output, for rows with a latency regime, and for rows that humans have rated.
 TableKind = Literal[
-    "talks", "sentences", "speech", "transcript", "revised", "regime", "unreferenced"
+    "talks", "sentences", "speech", "transcript", "revised", "regime", "rated", "unreferenced"
 ]
-ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised", "regime")
+ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised", "regime", "rated")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
 # Column of the latency regime of a row, which is no score: its settings name it.
 REGIME = "Regime"
+HUMAN_RATING = "HumanRating"  # of raters of the page (``zoo.results.ratings``)
 MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
 
 
@@ -54,8 +55,9 @@ class Entry:
         unit: unit of a time: ``s``, or ``source`` for a share of the duration of the source.
         columns: priority of its column by the kind of table that shows it.
         axis: axis of the curves on which it is drawn, or None.
-        of: what is scored: text, target speech, either of them (``output``), or the events of
-            streams. Streams without target speech or events have no such scores.
+        of: what is scored: text, target speech, either of them (``output``), the events of streams,
+            or the impression of humans. Streams without target speech, events or raters have no
+            such scores.
         mean_of: score of each segment of which the score of a row is the mean, from which its
             interval follows; None: it has no interval, or one of resampled texts.
         better: which values are better.
@@ -67,7 +69,7 @@ class Entry:
     unit: str = ""
     columns: Mapping[TableKind, int] = field(default_factory=dict)
     axis: Axis | None = None
-    of: Literal["text", "speech", "output", "events"] = "text"
+    of: Literal["text", "speech", "output", "events", "humans"] = "text"
     mean_of: str | None = None
     better: Better | None = None
 
@@ -89,6 +91,7 @@ SCORES = (
     _quality("ASR_chrF", of="speech"),
     Entry("ASR_DocBLEU", "ASR\nDocBLEU", 1, columns={"speech": 1}, of="speech", better="higher"),
     Entry("ASR_WER", "ASR\nWER", digits=1, columns={"speech": 4}, of="speech", better="lower"),
+    _quality(HUMAN_RATING, "Human\nrating", columns={"rated": 1}, of="humans"),
     Entry("WER", digits=1, columns={"transcript": 0}, better="lower"),
     Entry("LostWords", "Lost\nwords", 0, columns={"transcript": 1}, better="lower"),
     Entry("InventedWords", "Invented\nwords", 0, columns={"transcript": 1}, better="lower"),
@@ -141,7 +144,9 @@ COMET = _quality("COMET", digits=4)
 
 
 # Scores that a table shows as soon as a row has them.
-SHOWN_IF_SCORED = [one.name for one in SCORES if {"transcript", "revised"} & one.columns.keys()]
+SHOWN_IF_SCORED = [
+    one.name for one in SCORES if {"transcript", "revised", "rated"} & one.columns.keys()
+]
 
 
 def find_entry(name: str, rows: Sequence[Row] = ()) -> Entry:
@@ -203,16 +208,16 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     """
     kinds = {table_kind(row) for row in rows}
     comet = [find_entry(name).column() for name in comet_scores(rows)]
-    if kinds == {"unreferenced"}:
-        return [*_columns("unreferenced"), *comet]
-
-    kind: TableKind = "sentences" if kinds == {"sentences"} else "talks"
     scored = {
         name
         for row in rows
         for name, value in row.scores.items()
         if value is not None and (has_speech_scores(row) or name in SHOWN_IF_SCORED)
     }
+    if kinds == {"unreferenced"}:
+        return [*_columns("unreferenced", scored & {HUMAN_RATING}), *comet]
+
+    kind: TableKind = "sentences" if kinds == {"sentences"} else "talks"
     if any(row.settings.regime for row in rows):
         scored.add(REGIME)
     shown = _columns(kind, scored)

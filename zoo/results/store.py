@@ -20,8 +20,8 @@ import numpy as np
 from zoo.disk.files import atomic_file, check_regular
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
-from zoo.formats.checks import check_stream
-from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes, StreamEvent
+from zoo.formats.checks import check_stream, read_event
+from zoo.types import ChunkTime, Instance, SpeechOutput, StageTimes
 
 PATTERN = "streams*.jsonl"
 SAMPLES = "samples"  # folder of the samples of target speech
@@ -119,7 +119,7 @@ class StreamStore:
         lengths = [piece.pop("length") for piece in pieces]
         waves = self._waves(record["index"], lengths, samples=samples) if pieces else []
         chunks = tuple(ChunkTime(**chunk) for chunk in record.pop("chunks"))
-        events = tuple(StreamEvent(**event) for event in record.pop("events", ()))
+        events = tuple(map(read_event, record.pop("events", ())))
         if record.get("stages") is not None:
             record["stages"] = StageTimes(**record["stages"])
         plain: dict[str, Any] = {

@@ -130,18 +130,17 @@ class Stream:
 
     def retract(self, characters: int) -> None:
         """Delete characters at the end of the text of the outputs so far; speech stays."""
-        deleted = ""
+        deleted: list[tuple[str, int]] = []
         for index in range(len(self.emissions) - 1, -1, -1):
             if not characters:
                 break
-            text = self.emissions[index].text
-            kept = max(len(text) - characters, 0)
-            characters -= len(text) - kept
-            deleted = text[kept:] + deleted
-            self.emissions[index] = replace(self.emissions[index], text=text[:kept])
-        if deleted.strip():
-            at = self.received / SAMPLE_RATE
-            self.add_events([StreamEvent("revision", at, text=deleted.strip())])
+            emission = self.emissions[index]
+            kept = max(len(emission.text) - characters, 0)
+            characters -= len(emission.text) - kept
+            deleted.insert(0, (emission.text[kept:], emission.chunk))
+            self.emissions[index] = replace(emission, text=emission.text[:kept])
+        if revision := StreamEvent.revision(deleted, at=self.received / SAMPLE_RATE):
+            self.add_events([revision])
 
 
 def simulate(

@@ -1,28 +1,37 @@
-// The talk section: the selected talk, row and clock.
-const state = { talk: 0, row: 0, mode: "ideal", view: null };
+// The talk section: the selected talk, its row, another row beside it (-1: none) and the clock.
+const state = { talk: 0, row: 0, beside: -1, mode: "aware", view: null, panels: [] };
 
 function showStream() {
-  const stream = data.streams.find((entry) => entry.talk === state.talk && entry.row === state.row);
+  const stream = streamOf(state.row, state.talk);
+  const other = streamOf(state.beside, state.talk);
   const row = data.rows[state.row];
   const at = state.view && clock.talk === state.talk ? clock.time : 0;
   state.view = makeView(stream, state.mode);
-  loadStream(stream, state.view.end);
-  document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware;
+  const views = [state.view, ...(other ? [makeView(other, state.mode)] : [])];
+  loadStream(stream, state.view.pieces, Math.max(...views.map((view) => view.end)));
+  document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware && !other?.aware;
   byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
   const talk = data.talks[state.talk];
   byId("talk-noise").textContent = talk.background ? `${talk.noisy ? "Noisy talk: " : ""}${talk.background}.` : "";
   byId("talk-noise").classList.toggle("flag", talk.noisy);
-  byId("seek").max = clock.duration;
+  byId("seek").max = Math.ceil(clock.duration * 10) / 10; // a multiple of its step
   byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
   showTimeline(state.view, at);
+  showPanels(views);
   notify();
-  history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
+  writeAddress();
+}
+
+function writeAddress() {
+  const rated = byId("rating").open ? `&rate=${rating.rows}` : `&row=${state.row}&beside=${state.beside}`;
+  history.replaceState(null, "", `#talk=${byId("rating").open ? byId("rating-talk").value : state.talk}${rated}&clock=${state.mode}`);
 }
 
 function audioNote(stream) {
   if (!data.talks[stream.talk].audio && !stream.speech) return "The report has no audio for this talk (no file, or too large); the timeline plays without sound.";
-  return stream.speech && state.mode === "aware" ? "The audio of the target speech is on the ideal clock; the bars show its computation-aware times." : "";
+  const isMixed = clock.sounds.both && !clock.sounds.both.target;
+  return isMixed && state.mode === "aware" ? "The audio of the target speech is on the ideal clock; the bars show its computation-aware times." : "";
 }
 
 function listRows() {
@@ -31,7 +40,20 @@ function listRows() {
   const rows = filtered.length ? filtered : streamed;
   if (!rows.includes(state.row)) state.row = rows.find((row) => data.rows[row].kind === "system") ?? rows[0];
   const many = data.sets.length > 1;
-  options(byId("row"), rows.map((index) => [index, rowName(data.rows[index]) + (many ? ` (${data.sets[data.rows[index].set]})` : "") + (data.rows[index].flags.length ? " !" : "")]), state.row);
+  const entries = rows.map((index) => [index, rowName(data.rows[index]) + (many ? ` (${data.sets[data.rows[index].set]})` : "") + (data.rows[index].flags.length ? " !" : "")]);
+  options(byId("row"), entries, state.row);
+  if (state.beside === state.row || !rows.includes(state.beside)) state.beside = -1;
+  options(byId("beside"), [[-1, "none"], ...entries.filter(([index]) => index !== state.row)], state.beside);
+  byId("beside").closest("label").hidden = rows.length < 2;
+}
+
+// The first row of another system.
+function chooseBeside() {
+  const { system } = data.rows[state.row];
+  const other = [...byId("beside").options].find(({ value }) => value >= 0 && data.rows[value].kind === "system" && data.rows[value].system !== system);
+  if (!other) return;
+  state.beside = Number(other.value);
+  byId("beside").value = other.value;
 }
 
 // Shows a row on the talk that is shown, or on its own first talk.
@@ -48,25 +70,6 @@ function openStream(row, talk) {
   showStream();
 }
 
-function lastWords(words, count) {
-  return words.slice(Math.max(0, words.length - count));
-}
-
-function moveCaptions(time) {
-  const { view } = state;
-  const narrow = innerWidth < 600;
-  const end = countUntil(view.words, time + 0.05, (word) => word[2]);
-  const received = view.words.slice(Math.max(0, end - 16), end).map(([text]) => text);
-  const sourceWords = received.length ? received : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
-  const most = view.separator ? (narrow ? 7 : 14) : narrow ? 20 : 44;
-  const written = countUntil(view.moments, time + 0.001);
-  const targetUnits = view.units.slice(Math.max(0, written - most), written);
-  const idle = !clock.started;
-  byId("source-caption").textContent = idle ? "Press play or click a word: the source words appear here," : lastWords(sourceWords, narrow ? 7 : 16).join(" ");
-  byId("target-caption").textContent = idle ? "and the translation appears here." : targetUnits.join(view.separator) || "no translation yet";
-  byId("target-caption").classList.toggle("idle", idle || !targetUnits.length);
-}
-
 function setUpTalks() {
   if (!data.streams.length) {
     byId("talks").replaceChildren();
@@ -76,20 +79,27 @@ function setUpTalks() {
   options(byId("talk"), data.talks.map((talk, index) => [index, `${talk.name} (${minutes(talk.duration)})${talk.audio ? "" : ", no audio"}${talk.noisy ? ", noisy" : ""}`]));
   setUpClock();
   setUpTimeline();
+  setUpLive();
   onFilter(() => { listRows(); showStream(); });
   onTime((time) => { moveTimeline(time); moveCaptions(time); });
   byId("talk").addEventListener("change", (event) => { state.talk = Number(event.target.value); listRows(); showStream(); });
-  byId("row").addEventListener("change", (event) => { state.row = Number(event.target.value); showStream(); });
+  byId("row").addEventListener("change", (event) => { state.row = Number(event.target.value); listRows(); showStream(); });
+  byId("beside").addEventListener("change", (event) => { state.beside = Number(event.target.value); showStream(); });
   radios("clock", (value) => { state.mode = value; showStream(); });
   state.talk = clamp(Number(parameters.get("talk") ?? 0) || 0, 0, data.talks.length - 1);
   state.row = Number(parameters.get("row") ?? -1);
-  state.mode = parameters.get("clock") === "aware" ? "aware" : "ideal";
+  state.beside = Number(parameters.get("beside") ?? -1);
+  state.mode = parameters.get("clock") === "ideal" ? "ideal" : "aware";
   document.querySelector(`input[name="clock"][value="${state.mode}"]`).checked = true;
   byId("talk").value = String(state.talk);
   listRows();
+  if (!parameters.has("beside")) chooseBeside();
   showStream();
   onWidth(byId("overview"), () => { drawOverview(state.view, seek); moveTimeline(clock.time); });
   if (parameters.has("t")) seek(Number(parameters.get("t")) || 0);
+  setUpRating();
+  const rated = (parameters.get("rate") ?? "").split(",").filter(Boolean).map(Number);
+  if (rated.length && rated.every((row) => streamOf(row, state.talk))) openRating(rated, state.talk);
 }
 
 setUpFilters();

@@ -1,4 +1,4 @@
-// Audio of the talks: parts of the page as object URLs, and two of them played as one.
+// Audio of the talks: parts of the page as object URLs, and target speech piece by piece.
 const audioUrls = new Map();
 
 // The address of the audio in the script element `id`; null if the page has none.
@@ -11,23 +11,19 @@ function embeddedUrl(id) {
   return audioUrls.get(id);
 }
 
-// Source and target as one player with the members of Audio that the clock uses; the source is quieter.
-function playerOf(urls) {
-  if (urls.length === 1) return new Audio(urls[0]);
-  const [source, target] = urls.map((url) => new Audio(url));
-  source.volume = 0.35;
-  const both = [source, target];
-  const playable = () => both.filter((audio) => !(audio.currentTime >= audio.duration));
-  return {
-    get currentTime() { return Math.max(source.currentTime, target.currentTime); },
-    set currentTime(time) { for (const audio of both) audio.currentTime = time; },
-    get duration() { return Math.max(source.duration || 0, target.duration || 0) || NaN; },
-    get ended() { return both.every((audio) => audio.ended); },
-    get error() { return source.error ?? target.error; },
-    set playbackRate(rate) { for (const audio of both) audio.playbackRate = rate; },
-    set preload(value) { for (const audio of both) audio.preload = value; },
-    addEventListener(name, listener) { for (const audio of both) audio.addEventListener(name, () => listener({ target: this })); },
-    pause() { for (const audio of both) audio.pause(); },
-    async play() { await Promise.all(playable().map((audio) => audio.play())); },
-  };
+const APART = 0.2; // seconds by which target speech may be apart from the clock
+
+// Plays the piece of target speech whose turn it is, as its listeners heard it; its place in the file is `at`.
+function followSpeech(time) {
+  const { speech, pieces } = clock;
+  if (!speech) return;
+  const piece = clock.playing && pieces.find(({ start, duration }) => start <= time && time < start + duration);
+  if (!piece) {
+    speech.pause();
+    return;
+  }
+  const wanted = piece.at + time - piece.start;
+  if (Math.abs(speech.currentTime - wanted) > APART) speech.currentTime = wanted;
+  speech.playbackRate = Number(byId("speed").value);
+  if (speech.paused) speech.play().catch(() => {}); // the browser has not loaded it yet: the next moment tries again
 }

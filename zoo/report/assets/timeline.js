@@ -109,10 +109,10 @@ function drawEmissions(parts, isVisible) {
 // Words that a system deleted, above the words that it emitted at the same time.
 function drawRevisions(parts, isVisible) {
   const { zoom, view, layout } = timeline;
-  for (const [time, kind, , text] of view.events) {
+  for (const [delay, kind, , text, elapsed] of view.events) {
     if (kind !== "revision") continue;
-    const unit = view.delays.indexOf(time); // emitted with the deletion; its time is of the chosen clock
-    const x = (unit < 0 ? time : view.times[unit]) * zoom;
+    const time = view.isAware ? elapsed : delay;
+    const x = time * zoom;
     if (!isVisible(x, x)) continue;
     const node = build(parts, "del", { class: "deleted", lang: view.target, dir: "auto", style: `left:${x}px;top:${layout.split}px` }, text);
     tipFor(node, () => [text, `deleted at ${seconds(time)}`]);

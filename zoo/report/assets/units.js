@@ -20,10 +20,12 @@ function makeView(stream, mode) {
     }
     first += count;
   }
-  view.pieces = (stream.speech?.pieces ?? []).map(([start, duration, later, text]) => ({ start: aware ? later : start, duration, text }));
+  view.pieces = (stream.speech?.pieces ?? []).map(([start, duration, later, text]) => ({ start: aware ? later : start, at: start, duration, text }));
+  view.isAware = aware;
   view.end = Math.max(talk.duration, ...view.pieces.slice(-1).map((piece) => piece.start + piece.duration));
   view.times = aware ? view.elapsed : view.delays;
   view.moments = Float64Array.from(view.times).sort(); // times of corrected logs may go back
+  view.end = Math.max(view.end, ...view.moments.slice(-1)); // computation may end after the talk
   view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
   if (!stream.hypotheses) stream.marks.forEach((marks, segment) => { for (let unit = 0; unit < marks.length; unit += 1) view.segmentOf.push(segment); });
   views.set(key, view);
