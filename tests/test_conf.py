@@ -37,6 +37,7 @@ from zoo.evaluation.settings import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.interop.foreign import ForeignSystem
+from zoo.interop.realtime.endpoint import RealtimeEndpoint
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.prepare.steps.alignment import GivenAlignment
@@ -71,7 +72,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "synthesizer": (Synthesizer,),
     "context": (ContextSource,),
     "recogniser": (NamedRecogniser,),
-    "system": (StreamingSystem, Replay, ForeignSystem),
+    "system": (StreamingSystem, Replay, ForeignSystem, RealtimeEndpoint),
     "evaluation": (Settings,),
     "training": (TrainingSettings,),
     "trainer": (partial,),

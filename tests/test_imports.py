@@ -43,6 +43,10 @@ MAY_IMPORT = {
     },
     "interop": {
         *CONTRACT,
+        "zoo.audio",
+        "zoo.config.secrets",
+        "zoo.disk.parsing",
+        "zoo.talks",
         "zoo.machine.devices",
         "zoo.formats",
         "zoo.interop",

@@ -406,7 +406,7 @@ class StreamEvent:
         at: Source time in seconds: the end of the transcribed audio, or of the audio that was
             received when the language was detected, when text was deleted, and when there was no
             output; otherwise the start of the audio that is still kept.
-        chunk: Index into ``chunks`` of the instance.
+        chunk: Index into ``chunks`` of the instance; 0 without times of chunks.
         text: The transcript, the code of the language, or the deleted text.
         reason: Why: silence, sentence or max_seconds of a truncation; the history of a flush or
             cut; the duration of the speech without output.

@@ -55,6 +55,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("policy@backbone=alignatt", "puts a choice of policy elsewhere"),
         ("system=simuleval_agent", "chooses what only a user may choose"),
         ("backbone=chat_server", "sends audio and a key to an address"),
+        ("system=realtime", "chooses what only a user may choose"),
         ("synthesizer=xtts", "starts a program and reads a pickle"),
         ("synthesizer.python=python", "names a program"),
         ("synthesizer={python: python}", "names a program"),

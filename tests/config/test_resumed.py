@@ -42,6 +42,7 @@ def test_without_a_record_nothing_is_added(tmp_path: Path) -> None:
         "evaluation={utmos_trusted: true}",
         "++callbacks.x={_target_: mine.Callback}",
         "compare={a: [\"system='simuleval_agent'\"]}",
+        "compare={a: [\"system='realtime'\"]}",
         "system.name=${oc.env:KEY}",
     ],
 )

@@ -20,7 +20,10 @@ from zoo.audio import files as audio
 from zoo.data.minitalks import corpus
 from zoo.errors import BAD_INPUT
 from zoo.formats.logs import read_log
+from zoo.interop.realtime.endpoint import RealtimeEndpoint
 from zoo.languages import language
+from zoo.streaming.queue import TalkQueue
+from zoo.talks import without_references
 
 SECONDS = 8  # of a talk
 ROOT = processes.ROOT
@@ -75,6 +78,26 @@ def test_a_system_is_offered_at_several_latencies(address: tuple[str, Path]) -> 
         {"value": 2, "chunk_seconds": 1.92},
         {"value": 1, "chunk_seconds": 0.96},
     ]
+
+
+def test_a_realtime_client_of_the_table_records_the_words_of_the_system(
+    address: tuple[str, Path], wave: torch.Tensor, tmp_path: Path
+) -> None:
+    url = f"http://{address[0]}"
+    audio.write(tmp_path / "talk.wav", wave[: 5 * 16_000])
+    talk = without_references("talk", tmp_path / "talk.wav", 5.0, "en")
+    live = RealtimeEndpoint(
+        name="live", source_language="en", target_language="de", url=url, model="infinisst"
+    )
+    live.load()
+    (found,) = live.stream(TalkQueue([talk]))
+    expected = zoo.load("infinisst").translate(tmp_path / "talk.wav")
+    assert found.text.strip() == expected.text.strip() != ""
+    assert found.delays[-1] == found.source_length == 5.0
+    assert list(found.delays) == sorted(found.delays)
+    # the server waits for the same audio, and more is sent while it computes
+    for at, delay, word in zip(found.elapsed, found.delays, expected.words, strict=True):
+        assert at >= delay >= word.delay
 
 
 def test_a_message_that_is_too_large_ends_its_connection_alone(address: tuple[str, Path]) -> None:

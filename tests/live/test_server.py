@@ -261,6 +261,8 @@ def test_a_token_is_needed_where_one_is_set(serve: Serve) -> None:
     assert client.get("/health").status_code == 200
     with pytest.raises((WebSocketDisconnect, WebSocketDenialResponse)):
         client.websocket_connect("/").__enter__()
+    for given, code in (("Bearer secret", 200), ("Bearer secre", 403), ("Basic secret", 403)):
+        assert client.get("/systems", headers={"Authorization": given}).status_code == code
     with client.websocket_connect("/?token=secret") as socket:
         socket.send_json({"end_of_stream": True})
         assert received(socket)[0] == ""

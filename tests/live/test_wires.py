@@ -88,6 +88,8 @@ def test_realtime_deltas_add_up_to_the_text() -> None:
     ]
     assert sent[1]["deleted"] == " Kat"
     assert sent[-1]["text"] == "Die Katze."
+    (deletion,) = wire.progress(output("", "ze."), with_speech=False)
+    assert (deletion["delta"], deletion["deleted"]) == ("", "ze.")
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=["simulstream", "realtime"])

@@ -285,8 +285,8 @@ def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
     return (samples[start : start + size] for start in range(0, len(samples), size))
 
 
-def _pcm(samples: Tensor) -> np.ndarray:
-    """Return samples as 16-bit integers, clipped to [-1, 1)."""
+def to_pcm(samples: Tensor) -> np.ndarray:
+    """Return samples of any shape, clipped to [-1, 1), as 16-bit integers."""
     # Scaling by a power of two is exact in float32.
     scaled = samples.detach().cpu() * 32768
     return np.asarray(scaled.round_().clamp_(-32768, 32767).to(torch.int16).numpy())
@@ -299,7 +299,7 @@ def wav(samples: Tensor) -> bytes:
         samples: (n,) or (n, channels) float32 at 16 kHz, clipped to [-1, 1).
     """
     buffer = io.BytesIO()
-    soundfile.write(buffer, _pcm(samples), SAMPLE_RATE, format="WAV", subtype="PCM_16")
+    soundfile.write(buffer, to_pcm(samples), SAMPLE_RATE, format="WAV", subtype="PCM_16")
     return buffer.getvalue()
 
 
@@ -313,7 +313,7 @@ def write(path: str | Path, samples: Tensor) -> None:
     Raises:
         ZooError: The file cannot be written.
     """
-    pcm = _pcm(samples)
+    pcm = to_pcm(samples)
     try:
         soundfile.write(Path(path), pcm, SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:

@@ -43,6 +43,7 @@ USERS_CHOICES: Mapping[str, Mapping[str, str]] = {
         "simuleval_agent": "imports a Python file",
         "simulstream_processor": "imports a Python class",
         "replay": "reads a log instead of weights",
+        "realtime": "sends audio and a key to an address",
     },
     "backbone": {"chat_server": "sends audio and a key to an address"},
     "synthesizer": {"xtts": "starts a program and reads a pickle"},

@@ -20,7 +20,7 @@ KINDS = ("train", "evaluate")  # of runs that can be resumed
 # Settings and choices that let code of other people run, send keys or read the environment.
 USERS_OWN = re.compile(
     r"trusted_packages|comet_python|utmos_trusted|simuleval_agent|simulstream_processor"
-    r"|chat_server|xtts|synthesizer\b[\s\S]*\bpython|\$\{oc\."
+    r"|chat_server|(?<!voxtral_)realtime|xtts|synthesizer\b[\s\S]*\bpython|\$\{oc\."
 )
 
 

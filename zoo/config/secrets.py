@@ -1,13 +1,54 @@
-"""Keys and tokens are replaced in texts of other libraries before the zoo shows these texts."""
+"""Keys and tokens: read from the environment, and replaced in texts before these are shown."""
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, quote_plus
+
+from zoo.errors import ZooError
 
 MASK = "***"
 VARIABLES = ("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # the libraries read them
 SHORTEST_LINE = 8  # shorter lines of a damaged key are common words rather than secrets
+KEY = re.compile(r"[!-~]+")  # printable ASCII without space
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_key(variable: str | None, setting: str) -> str | None:
+    """Return the key in an environment variable.
+
+    Args:
+        variable: Name of the variable. None: there is no key.
+        setting: Key of the configuration that names the variable, for messages.
+
+    Raises:
+        ZooError: If the variable is not set, or its value cannot be sent as an HTTP header.
+    """
+    if variable is None:
+        return None
+    if not (key := os.environ.get(variable, "").strip()):
+        raise ZooError(f"The environment variable {variable} is not set; {setting} names it.")
+    if not KEY.fullmatch(key):
+        raise ZooError(
+            f"The key in the environment variable {variable} must be printable ASCII without white "
+            "space inside; set the variable again."
+        )
+    return key
+
+
+def check_variable(name: str | None, setting: str) -> None:
+    """Raise ZooError, without the name, unless a name can be that of an environment variable.
+
+    Args:
+        name: The name. None: there is no key.
+        setting: Key of the configuration that has the name, for messages.
+    """
+    if name is not None and not VARIABLE.fullmatch(name):
+        raise ZooError(
+            f"{setting} must be the name of an environment variable, of letters, digits and _; "
+            "the key itself is not part of a configuration."
+        )
 
 
 def mask_secrets(

@@ -106,7 +106,8 @@ def network_of(config: Mapping[str, Any]) -> object:
 def check_streams(system: "System", values: Sequence[float | None]) -> None:
     """Check without the values of its weights that a system can be loaded and opens streams.
 
-    The system itself stays as it is. What another tool loads cannot be checked in this way.
+    The system itself stays as it is. What another tool loads cannot be checked in this way, but
+    it may have a check of its own (``System.probe``).
 
     Args:
         system: A system that is not loaded.
@@ -119,6 +120,7 @@ def check_streams(system: "System", values: Sequence[float | None]) -> None:
     from zoo.systems.base import StreamingSystem
 
     if not isinstance(system, StreamingSystem):
+        system.probe()
         return
     trial = copy.deepcopy(system)
     try:

@@ -165,6 +165,8 @@ def check_log(instances: Sequence[Instance], path: Path) -> None:
 def check_chunks(instance: Instance, where: str) -> None:
     """Check the chunks of a recorded stream and what belongs to them.
 
+    Events of a stream without times of chunks have the number 0.
+
     Args:
         instance: The stream.
         where: File, line and talk, for the messages.
@@ -194,7 +196,7 @@ def check_chunks(instance: Instance, where: str) -> None:
     if not all(0 <= seconds <= LONGEST for seconds in times):
         raise ZooError(f"{where} has a stage of its compute with an impossible time.")
     for event in instance.events:
-        if type(event.chunk) is not int or not 0 <= event.chunk < number:
+        if type(event.chunk) is not int or not 0 <= event.chunk < max(number, 1):
             raise ZooError(f"{where} has events of chunks that it lacks.")
         if event.kind not in get_args(EventKind) or not isfinite(event.at):
             raise ZooError(f"{where} has an event {event.kind!r} at {event.at:g} s.")

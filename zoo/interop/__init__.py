@@ -1,1 +1,1 @@
-"""Systems of the zoo in other tools, and their agents and processors in the zoo."""
+"""Systems of the zoo in other tools, and their agents, processors and servers in the zoo."""

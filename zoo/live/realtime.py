@@ -61,7 +61,7 @@ class RealtimeWire:
         output = progress.output
         if output is not None:
             self._text = self._text.removesuffix(output.deleted) + output.text
-            if output.text:
+            if output.text or output.deleted:
                 yield {
                     "type": "transcription.delta",
                     "delta": output.text,

@@ -42,7 +42,8 @@ class Access:
     """Who may use a server.
 
     Attributes:
-        token: Secret that an address must have as ``token``; None: everybody.
+        token: Secret that an address must have as ``token``, or a request as its bearer token;
+            None: everybody.
         origins: Origins of other pages that may open sockets, such as ``https://example.org``.
     """
 
@@ -61,7 +62,8 @@ class Access:
             if urlsplit(origin).netloc != host:
                 return f"Pages of {origin} may not use this server."
         if self.token is not None:
-            given = connection.query_params.get("token", "")
+            bearer = connection.headers.get("authorization", "").removeprefix("Bearer ")
+            given = connection.query_params.get("token", bearer)
             if not hmac.compare_digest(given.encode(), self.token.encode()):
                 return "The address lacks the token of this server (?token=...)."
         return None

@@ -323,7 +323,7 @@ def _events(instance: Instance) -> list[list[Json]]:
     needed = {transcribed[place - 1] for place in places}
     return [
         [
-            round(instance.chunks[event.chunk].arrival, 3),
+            round(instance.chunks[event.chunk].arrival if instance.chunks else event.at, 3),
             event.kind,
             round(event.at, 3),
             _event_text(event),

@@ -116,6 +116,13 @@ class System(lightning.LightningModule):
         """Load weights and what else takes long, once. Raises ZooError for what is missing."""
         raise NotImplementedError
 
+    def probe(self) -> None:
+        """Check what ``load`` needs besides weights, such as a server; nothing by default.
+
+        Raises:
+            ZooError: It is missing.
+        """
+
     def configure_model(self) -> None:
         """Load weights once; Lightning may call this hook more than once."""
         self.load()

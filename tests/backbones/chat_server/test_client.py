@@ -11,11 +11,11 @@ import pytest
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.streams import white_noise
 from zoo.backbones.chat_server import client as module
-from zoo.backbones.chat_server.access import read_key
 from zoo.backbones.chat_server.answers import LONGEST_DETAIL
 from zoo.backbones.chat_server.chat_server import ChatServer
 from zoo.backbones.chat_server.client import Client
 from zoo.backbones.chat_server.prompt import wav
+from zoo.config.secrets import read_key
 from zoo.errors import ZooError
 
 Connect = Callable[..., Client]
@@ -157,7 +157,7 @@ def test_a_key_that_cannot_be_sent_is_refused(key: str, monkeypatch: pytest.Monk
 
 def test_white_space_around_a_key_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "sk-secret\n")
-    assert read_key("SOME_KEY") == "sk-secret"
+    assert read_key("SOME_KEY", "backbone.api_key_variable") == "sk-secret"
 
 
 def test_a_key_instead_of_a_variable_is_not_shown() -> None:

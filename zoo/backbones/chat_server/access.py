@@ -1,44 +1,10 @@
-"""Address and key of a server: the address is part of the configuration, the key is not."""
+"""Address of a server, which is part of the configuration; its key is not."""
 
-import os
-import re
 from urllib.parse import urlsplit
 
 import httpx
 
 from zoo.errors import ZooError
-
-KEY = re.compile(r"[!-~]+")  # printable ASCII without space
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def read_key(variable: str | None) -> str | None:
-    """Return the key in an environment variable.
-
-    Raises:
-        ZooError: If the variable is not set, or its value cannot be sent as an HTTP header.
-    """
-    if variable is None:
-        return None
-    if not (key := os.environ.get(variable, "").strip()):
-        raise ZooError(
-            f"The environment variable {variable} is not set; backbone.api_key_variable names it."
-        )
-    if not KEY.fullmatch(key):
-        raise ZooError(
-            f"The key in the environment variable {variable} must be printable ASCII without white "
-            "space inside; set the variable again."
-        )
-    return key
-
-
-def check_variable(name: str | None) -> None:
-    """Raise ZooError, without the name, unless a name can be that of an environment variable."""
-    if name is not None and not VARIABLE.fullmatch(name):
-        raise ZooError(
-            "backbone.api_key_variable must be the name of an environment variable, of letters, "
-            "digits and _; the key itself is not part of a configuration."
-        )
 
 
 def check_url(url: str | None) -> None:

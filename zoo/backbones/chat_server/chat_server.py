@@ -14,7 +14,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone, is_empty
 from zoo.backbones.chat_server import characters
-from zoo.backbones.chat_server.access import check_url, check_variable, read_key
+from zoo.backbones.chat_server.access import check_url
 from zoo.backbones.chat_server.characters import Words, clean_text, complete_words
 from zoo.backbones.chat_server.client import Client, Completion, RefusedError
 from zoo.backbones.chat_server.prompt import (
@@ -25,6 +25,7 @@ from zoo.backbones.chat_server.prompt import (
     Template,
 )
 from zoo.backbones.common.text.vocabulary import CLOSING
+from zoo.config.secrets import check_variable, read_key
 from zoo.errors import ZooError, check_choice, check_numbers, shorten, shorten_list
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
@@ -42,6 +43,7 @@ from zoo.types import (
 
 MOST_TOKENS, MOST_CONNECTIONS, MOST_RETRIES = 1_000_000, 1000, 100
 DAY: Seconds = 86_400.0
+KEY_SETTING = "backbone.api_key_variable"
 LISTED = 20  # names of models in a message
 PROBE: Samples = SAMPLE_RATE  # silence that ``load`` has the server answer
 
@@ -129,7 +131,7 @@ class ChatServer(Backbone):
         check_numbers("A chat server", above=0, most=DAY, longest_seconds=longest_seconds)
         check_numbers("A chat server", least=0, most=MOST_RETRIES, retries=retries)
         check_url(url)
-        check_variable(api_key_variable)
+        check_variable(api_key_variable, KEY_SETTING)
         self.url = url
         self.model = model
         self.api_key_variable = api_key_variable
@@ -166,7 +168,7 @@ class ChatServer(Backbone):
             )
         self.client = Client(
             self.url,
-            key=read_key(self.api_key_variable),
+            key=read_key(self.api_key_variable, KEY_SETTING),
             timeout=self.timeout_seconds,
             retries=self.retries,
             connections=self.connections,
