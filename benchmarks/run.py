@@ -1,9 +1,10 @@
 """python benchmarks/run.py [--small] [NAME ...]: all speed benchmarks, with a page and a history.
 
-Every script of a folder that prints ratios ending in ``_speedup`` (larger is better) runs, one
-after another, as a process of its own. A script that ends with a user error (exit code 2), or whose
-peers are absent, is skipped with its reason. The ratios are compared with the newest line of the
-history that has the same sizes, and written as a Markdown page. ``--record`` appends a line.
+Every script of a folder that prints ratios runs, one after another, as a process of its own. Ratios
+end in ``_speedup`` or ``_of_peak`` (larger is better) or in ``_over_floor`` (smaller is better). A
+script that ends with a user error (exit code 2), or whose peers are absent, is skipped with its
+reason. The ratios are compared with the newest line of the history that has the same sizes, and
+written as a Markdown page. ``--record`` appends a line.
 """
 
 import argparse
@@ -25,7 +26,8 @@ from zoo.disk.files import write_text
 from zoo.errors import BAD_INPUT, ZooError, check_choice
 from zoo.tracking.provenance import git_state, hardware, versions
 
-SUFFIX = "_speedup"
+SPEEDUP = "_speedup"
+SIGNS = {SPEEDUP: 1, "_of_peak": 1, "_over_floor": -1}  # by suffix; -1: smaller is better
 MACHINE = ("cpu", "usable_cores", "memory_gib")  # fields of ``hardware`` that a line has
 PACKAGES = ("torch", "transformers")
 DIGITS = 2  # significant digits of a ratio in the history; clocks of busy machines vary more
@@ -69,6 +71,16 @@ class Row:
         """Relative change in percent, or None."""
         return 100 * (self.now / self.before - 1) if self.before else None
 
+    @property
+    def fall(self) -> float:
+        """By how many percent the ratio is worse than in the history; 0 without one."""
+        return -SIGNS[suffix_of(self.ratio)] * (self.change or 0.0)
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a ratio; "" for other names."""
+    return next((suffix for suffix in SIGNS if name.endswith(suffix)), "")
+
 
 def benchmarks(folder: Path) -> dict[str, Path]:
     """Scripts of a folder that print ratios, by name."""
@@ -77,7 +89,7 @@ def benchmarks(folder: Path) -> dict[str, Path]:
         path.stem: path
         for path, text in texts.items()
         if "__main__" in text
-        and f'{SUFFIX}"' in text
+        and any(f'{suffix}"' in text for suffix in SIGNS)
         and path.resolve() != Path(__file__).resolve()
     }
 
@@ -106,7 +118,7 @@ def measure(command: Sequence[str], limit: float) -> Outcome:
         return Outcome(skipped=reason, failed=done.returncode != BAD_INPUT, seconds=seconds)
     try:
         result = json.loads(done.stdout.strip().splitlines()[-1])
-        ratios = {name: float(value) for name, value in result.items() if name.endswith(SUFFIX)}
+        ratios = {name: float(value) for name, value in result.items() if suffix_of(name)}
     except (AttributeError, IndexError, TypeError, ValueError):
         return Outcome(skipped="its last line is no result", failed=True, seconds=seconds)
     if not ratios:
@@ -186,7 +198,8 @@ def page_of(line: Mapping[str, Any], rows: Sequence[Row], before: Mapping[str, A
         "# Speed",
         "",
         f"{commit}, {sizes}, load {line['load']:g}: {machine}.",
-        "Larger is better: a ratio of 2 is half of the time of the other side.",
+        "Larger is better: a ratio of 2 is half of the time of the other side. `over_floor`: 1 is the",
+        "floor of the machine, smaller is better. `of_peak`: 1 is the peak of the machine.",
         "",
         "| benchmark | ratio | now | before | change |",
         "|---|---|---|---|---|",
@@ -194,7 +207,7 @@ def page_of(line: Mapping[str, Any], rows: Sequence[Row], before: Mapping[str, A
     for row in rows:
         old = "" if row.before is None else f"{row.before:g}"
         text.append(
-            f"| {row.benchmark} | {row.ratio.removesuffix(SUFFIX)} | {row.now:.3g} | {old} | "
+            f"| {row.benchmark} | {row.ratio.removesuffix(SPEEDUP)} | {row.now:.3g} | {old} | "
             f"{changed_by(row)} |"
         )
     text += ["", *(f"- {name}: skipped, {why}" for name, why in line["skipped"].items())]
@@ -219,7 +232,12 @@ def arguments() -> argparse.Namespace:
     add("--history", type=Path, help="JSON lines; None: history.jsonl in the folder")
     add("--record", action="store_true", help="append this run to the history")
     add("--page", type=Path, default=Path("outputs/benchmarks.md"), help="page to write")
-    add("--fall", type=float, default=20.0, help="percent by which a ratio must fall to be listed")
+    add(
+        "--fall",
+        type=float,
+        default=20.0,
+        help="percent by which a listed ratio is worse",
+    )
     add("--minutes", type=whole_number, default=60, help="longest time of one benchmark")
     add("--options", action="append", default=[], metavar="NAME=OPTIONS", help="of one benchmark")
     add("--python", action="append", default=[], metavar="NAME=PYTHON", help="of one benchmark")
@@ -263,9 +281,9 @@ def main() -> None:
     line = new_line(outcomes, small=given.small, load=load)
     cells = [(row.benchmark, row.ratio, f"{row.now:.3g}", changed_by(row)) for row in rows]
     print_table(("benchmark", "ratio", "now", "change"), cells)
-    fell = [row for row in rows if row.change is not None and row.change < -given.fall]
+    fell = [row for row in rows if row.fall > given.fall]
     for row in fell:
-        print(f"fell: {row.benchmark} {row.ratio} from {row.before:g} to {row.now:.3g}")
+        print(f"worse: {row.benchmark} {row.ratio} from {row.before:g} to {row.now:.3g}")
     given.page.parent.mkdir(parents=True, exist_ok=True)
     write_text(given.page, page_of(line, rows, before))
     if given.record:

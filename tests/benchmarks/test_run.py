@@ -99,12 +99,21 @@ def test_a_ratio_that_fell_is_listed_and_one_of_other_sizes_is_not_compared(
 
     code, result, out = run("--options", "fast=--value 2.0", "--record", "fast")
     assert (code, result["fell"]) == (0, ["fast.step_speedup"])
-    assert "fell: fast step_speedup from 3 to 2" in out
+    assert "worse: fast step_speedup from 3 to 2" in out
     assert "| fast | step | 2 | 3 | -33 % |" in (folder / "page.md").read_text()
     assert len((folder / "history.jsonl").read_text().splitlines()) == 2
 
     assert run("--options", "fast=--value 2.5", "fast", "--fall", "5")[1]["fell"] == []
     assert run("--small", "fast")[1]["fell"] == []
+
+
+def test_of_a_ratio_to_a_floor_a_larger_one_is_worse(script: ModuleType) -> None:
+    rows = {
+        name: script.Row("roofline", name, now, 1.0).fall
+        for name, now in (("a_over_floor", 1.5), ("b_over_floor", 0.5), ("c_of_peak", 0.5))
+    }
+    assert rows == {"a_over_floor": 50.0, "b_over_floor": -50.0, "c_of_peak": 50.0}
+    assert script.Row("roofline", "a_over_floor", 1.5, None).fall == 0
 
 
 def test_a_script_that_fails_is_an_error(run: Run, folder: Path) -> None:
