@@ -29,6 +29,11 @@ COMMANDS = {
 }
 
 
+def heed_interrupts() -> None:
+    """End at SIGINT, which a shell lets its background jobs ignore, and with them these tests."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupted_import(name: str, tmp_path: Path) -> None:
     command, module = COMMANDS[name]
@@ -36,7 +41,12 @@ def test_an_interrupted_import(name: str, tmp_path: Path) -> None:
     (tmp_path / module / "__init__.py").write_text(INTERRUPTS)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
     done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
     assert done.stderr.strip() == "ended by SIGINT."
     assert (done.returncode, done.stdout) == (INTERRUPTED, "")

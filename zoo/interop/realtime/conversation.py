@@ -120,7 +120,7 @@ def finished(stream: Stream, target: Language, *, batched: bool) -> Instance:
         batched: Whether the server had several streams at the same time.
     """
     instance = to_instance(stream, target, batched=batched)
-    events = tuple(replace(event, chunk=0) for event in instance.events)
+    events = tuple(replace(event, chunk=0, pieces=()) for event in instance.events)
     return replace(instance, chunks=(), chunk_indices=(), events=events, stages=None)
 
 
