@@ -337,7 +337,8 @@ def _events(instance: Instance) -> list[list[Json]]:
 def _deletion(event: StreamEvent, instance: Instance, finished: Sequence[Seconds]) -> list[Json]:
     """Return the elapsed time of a revision and what it deleted; nothing for other events.
 
-    A word belongs to the chunk of its last character. Words of one chunk are one part: [text,
+    Without times of chunks, the elapsed time is the source time, and nobody knows when the deleted
+    text was written. A word belongs to the chunk of its last character. Words of one chunk are one part: [text,
     delay, elapsed time].
 
     Args:
@@ -347,6 +348,8 @@ def _deletion(event: StreamEvent, instance: Instance, finished: Sequence[Seconds
     """
     if event.kind != "revision":
         return []
+    if not instance.chunks:
+        return [round(event.at, 3), []]
     chunks = [chunk for count, chunk in event.pieces for _ in range(count)]
     units = re.finditer(r"\S+" if instance.unit == "word" else r"\S\s*", event.text)
     written = [(unit[0], chunks[unit.end() - 1]) for unit in units] if chunks else []
