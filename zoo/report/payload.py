@@ -337,9 +337,9 @@ def _events(instance: Instance) -> list[list[Json]]:
 def _deletion(event: StreamEvent, instance: Instance, finished: Sequence[Seconds]) -> list[Json]:
     """Return the elapsed time of a revision and what it deleted; nothing for other events.
 
-    Without times of chunks, the elapsed time is the source time, and nobody knows when the deleted
-    text was written. A word belongs to the chunk of its last character. Words of one chunk are one part: [text,
-    delay, elapsed time].
+    A word belongs to the chunk of its last character. Words of one chunk are one part: [text,
+    delay, elapsed time]. Without times of chunks, the elapsed time is the source time, and there
+    are no parts.
 
     Args:
         event: an event of a stream.
