@@ -191,11 +191,13 @@ def test_a_language_without_a_voice_has_no_error_of_its_own(
     (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
     assert row.scores["ASR_BLEU"] == pytest.approx(100)
     assert "ASR_WER" not in row.scores
-    (note,) = evaluated.models.notes
+    own_error, no_times = evaluated.models.notes
     assert (
-        note
+        own_error
         == "The recogniser's own error in German was not measured: espeak-ng has no voice 'de'."
     )
+    assert "ear gives no times of words" in no_times
+    assert "SpeechDrift" not in row.scores
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ class Scored:
         transcripts: ASR transcript of each stream; empty without a recogniser.
         flags: reasons not to trust the scores.
         segments: scored segments of all talks, talk after talk; None for offline output.
+        spoken: the same segments with the recognised words of the target speech; empty without
+            word times.
         talks: scores of the text of each talk; empty for offline output and for sentences.
     """
 
@@ -47,6 +49,7 @@ class Scored:
     transcripts: Sequence[str] = ()
     flags: tuple[str, ...] = ()
     segments: Sequence[ScoredSegment] | None = None
+    spoken: Sequence[ScoredSegment] = ()
     talks: tuple[TalkScores, ...] = ()
 
 
@@ -96,11 +99,17 @@ class Scorer:
         if _are_transcripts(talks, target):
             scores |= _transcript_scores(instances, references, target)
 
+        rules = find_rules(self.settings.rules)
         transcripts: Sequence[str] = ()
+        spoken: Sequence[ScoredSegment] = ()
         if with_speech and self._speech:
             texts_of_streams = [[segment.text for segment in segments] for segments in references]
-            speech = self._speech.score(instances, texts_of_streams, target)
+            speech = self._speech.score(instances, texts_of_streams, target, timed=references)
             scores, transcripts = scores | speech.scores, speech.transcripts
+            if speech.segments:
+                spoken = segments_of(
+                    talks, speech.segments, language=target, rules=rules, scored=False
+                )
 
         findings: Sequence[str] = ()
         if check_health:
@@ -115,9 +124,8 @@ class Scorer:
             scores=scores,
             transcripts=transcripts,
             flags=tuple(findings),
-            segments=segments_of(
-                talks, result.segments, language=target, rules=find_rules(self.settings.rules)
-            ),
+            segments=segments_of(talks, result.segments, language=target, rules=rules),
+            spoken=spoken,
             talks=_talk_scores(talks, result.talks),
         )
 
@@ -180,7 +188,7 @@ class Scorer:
                 timed,
                 language=target,
                 rules=find_rules(self.settings.rules),
-                referenced=False,
+                scored=False,
             ),
         )
 

@@ -1,6 +1,6 @@
 """Scores of whole talks, each with one hypothesis and many reference segments."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
@@ -84,6 +84,7 @@ def score_talks(
     with_speech: bool = False,
     extra: Mapping[str, SummedMetric] | None = None,
     each_talk: bool = False,
+    alike: Callable[[str], str] | None = None,
 ) -> LongFormScores:
     """Score talks against their reference segments.
 
@@ -101,6 +102,8 @@ def score_talks(
         extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
             like the Long metrics, or a ``CorpusQuality``.
         each_talk: Whether to score each talk alone, too.
+        alike: Converts units and references before they are aligned, so that those of the same
+            words are equal. Nothing else is converted.
 
     Returns:
         The scores, and the segments with their units.
@@ -118,7 +121,7 @@ def score_talks(
 
     pieces_of_talks: list[list[TimedSegment]] = []
     for talk, reference in zip(talks, references, strict=True):
-        pieces = _assign(talk, reference, language, resegmentation, counting)
+        pieces = _assign(talk, reference, language, resegmentation, counting, alike or str)
         pieces_of_talks.append(
             list(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
         )
@@ -190,14 +193,14 @@ def _assign(
     language: Language,
     resegmentation: Resegmentation,
     rules: Rules,
+    alike: Callable[[str], str],
 ) -> list[list[int]]:
-    """Return the positions of the units of each segment; arguments as ``resegment``."""
+    """Return the positions of the units of each segment; arguments as ``score_talks``."""
     if _is_finished(talk, reference):
         return [list(range(len(talk.units)))]
-    texts = [segment.text for segment in reference]
-    return resegment(
-        talk.units, texts, language=language, resegmentation=resegmentation, rules=rules
-    )
+    units = [alike(unit) for unit in talk.units]
+    texts = [alike(segment.text) for segment in reference]
+    return resegment(units, texts, language=language, resegmentation=resegmentation, rules=rules)
 
 
 def _is_finished(talk: Instance, reference: Sequence[ReferenceSegment]) -> bool:

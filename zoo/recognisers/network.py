@@ -187,7 +187,7 @@ class RecogniserNetwork:
     def _joined(self, parts: Sequence[tuple[Samples, Recognised]]) -> Recognised:
         """Join what was found in the pieces of a waveform, each with its start."""
         text = self._separator.join(one.text for _, one in parts)
-        words: list[Word] | None = []
+        words: list[Word] = []
         for start, one in parts:
             if one.words is None:
                 return Recognised(text, None)

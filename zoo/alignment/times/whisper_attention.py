@@ -121,10 +121,9 @@ def opening_ids(config: Any, language: str, name: str) -> list[int]:
     fields = config.to_dict()
     languages = fields.get("lang_to_id") or {}
     tasks = fields.get("task_to_id") or {}
-    ids = [control_id(config, "decoder_start_token_id", name)]
-    if languages:
-        ids += [languages[f"<|{language}|>"], tasks.get("transcribe")]
-    ids.append(fields.get("no_timestamps_token_id"))
+    start = control_id(config, "decoder_start_token_id", name)
+    language_ids = [languages[f"<|{language}|>"], tasks.get("transcribe")] if languages else []
+    ids = [start, *language_ids, fields.get("no_timestamps_token_id")]
     return [number for number in ids if number is not None]
 
 
