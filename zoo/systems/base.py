@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 import torch
@@ -15,6 +16,7 @@ from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import DETECTED, Language
+from zoo.playback.base import Playback, PlaybackState
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.stages import stage
@@ -26,6 +28,7 @@ from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
     concatenate,
+    played,
     record_missing_output,
     record_transcript,
     revise_output,
@@ -73,6 +76,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Duration of a base chunk in seconds.
         latency_multiplier: Number of base chunks per step.
         synthesizer: Generates target speech. None: text output only.
+        playback: Shortens target speech while its playback is behind. None: nothing does.
         context: Reads what prompts contain besides the speech. None: nothing.
         step_order: Order of the last two parts of a step: ``speech_first`` synthesises new words
             with all text that was kept before them; ``history_first`` only with the text that the
@@ -97,6 +101,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Seconds,
         latency_multiplier: int = 1,
         synthesizer: Synthesizer | None = None,
+        playback: Playback | None = None,
         context: ContextSource | None = None,
         step_order: StepOrder = "speech_first",
         end_silence_seconds: Seconds = 0.1,
@@ -122,11 +127,17 @@ class StreamingSystem(TranslatingSystem):
         backbone.check_languages(self.source_language, self.target_language)
         if synthesizer:
             synthesizer.check(self.target_language)
+        elif playback:
+            raise ZooError(
+                f"{type(playback).__name__} shortens target speech, and system {name!r} has none; "
+                "choose a synthesizer, such as synthesizer=espeak, or playback=queue."
+            )
 
         self.backbone = backbone
         self.policy = policy
         self.history = history
         self.synthesizer = synthesizer
+        self.playback = playback
         self.context = context
         self.step_order = step_order
         self.end_silence_seconds = end_silence_seconds
@@ -160,6 +171,7 @@ class StreamingSystem(TranslatingSystem):
             "policy": self.policy,
             "history": self.history,
             "synthesizer": self.synthesizer,
+            "playback": self.playback,
             "context": self.context,
         }
         return [f"{name}={type(part).__name__}" for name, part in parts.items() if part is not None]
@@ -215,6 +227,7 @@ class StreamingSystem(TranslatingSystem):
         session.policy_state, session.history_state = self.policy.open(), self.history.open()
         session.backbone_state = self.backbone.open(session)
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
+        session.playback_state = PlaybackState()
         return session
 
     def unnamed_weights(self) -> str | None:
@@ -305,6 +318,9 @@ class StreamingSystem(TranslatingSystem):
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
+        if self.playback is not None:
+            arrived = [chunk.samples.numel() for chunk in chunks]
+            return list(map(partial(played, self.playback), sessions, arrived, actions))
         return actions
 
     def _decode(

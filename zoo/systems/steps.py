@@ -9,13 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.history.base import History
+from zoo.playback.base import Playback
 from zoo.streaming.session import Session
+from zoo.streaming.stages import stage
 from zoo.types import (
     SAMPLE_RATE,
     Action,
     Decision,
     Hypothesis,
     Request,
+    Samples,
     Seconds,
     SpeechChunk,
     StreamEvent,
@@ -109,3 +112,19 @@ def concatenate(actions: Sequence[Action]) -> Action:
         retracted += max(-kept, 0)
         text = text[: max(kept, 0)] + action.text
     return Action(text=text, speech=torch.cat(speech) if speech else None, retracted=retracted)
+
+
+@stage("synthesizer")
+def played(playback: Playback, session: Session, samples: Samples, action: Action) -> Action:
+    """Return the output of a step with its speech as it is played.
+
+    Args:
+        playback: What shortens speech.
+        session: The stream.
+        samples: Number of samples of source that the step has received.
+        action: Output of the step.
+    """
+    playback.receive(session.playback_state, samples)
+    if action.speech is None:
+        return action
+    return replace(action, speech=playback.play(session.playback_state, action.speech))
