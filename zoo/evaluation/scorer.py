@@ -20,6 +20,7 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.metrics.unreferenced import score_without_references, segments_by_time
+from zoo.results.names import find_entry
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
 from zoo.talks import Talk
@@ -98,6 +99,9 @@ class Scorer:
         scores |= _event_scores(instances, talks)
         if _are_transcripts(talks, target):
             scores |= _transcript_scores(instances, references, target)
+        is_written = not with_speech or any(instance.text for instance in instances)
+        if not is_written:  # a log of speech alone
+            scores = {name: one for name, one in scores.items() if find_entry(name).of != "text"}
 
         rules = find_rules(self.settings.rules)
         transcripts: Sequence[str] = ()
@@ -112,7 +116,7 @@ class Scorer:
                 )
 
         findings: Sequence[str] = ()
-        if check_health:
+        if check_health and is_written:
             findings = flags(
                 instances,
                 scores,
