@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from zoo.languages import language
+from zoo.metrics.drift import drift
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.speech_pieces import split_speech
 from zoo.metrics.spoken_words import (
@@ -15,7 +16,6 @@ from zoo.metrics.spoken_words import (
     SpokenText,
     SpokenWord,
     as_text,
-    drift,
     recognise_speech,
     score_spoken_words,
 )

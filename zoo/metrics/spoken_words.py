@@ -23,10 +23,10 @@ What differs here, or is open in what could be read of the paper:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 from zoo.languages import Language
 from zoo.metrics.asr import Normaliser, asr_facts
+from zoo.metrics.drift import DRIFT_WINDOW, drift, segment_lags
 from zoo.metrics.latency import WeightedMean
 from zoo.metrics.longform import TimedSegment, resegmentation_name, score_talks
 from zoo.metrics.references import ReferenceSegment
@@ -40,7 +40,6 @@ from zoo.streaming.elapsed import with_convention
 from zoo.streaming.playback import playback_intervals
 from zoo.types import Convention, Instance, Seconds
 
-DRIFT_WINDOW: Seconds = 60.0
 LATENCIES = ("LongYAAL", "LongYAAL_CA")
 
 
@@ -209,41 +208,6 @@ def score_spoken_words(
         signed = signature(name, window=window, **facts, elapsed=elapsed)
         scores.append(Score(name, value_of(metric), signed))
     return SpokenScores({score.name: score for score in scores}, found.segments)
-
-
-def segment_lags(
-    segments: Sequence[TimedSegment], *, aware: bool = False
-) -> list[tuple[Seconds, Seconds]]:
-    """Return the end of the source of each segment and its lag, in seconds.
-
-    Segments without recognised words are left out.
-
-    Args:
-        segments: Segments of a talk with their recognised words.
-        aware: Whether to use computation-aware times.
-    """
-    lags: list[tuple[Seconds, Seconds]] = []
-    for segment in segments:
-        times = segment.elapsed if aware else segment.delays
-        if times:
-            lags.append((segment.offset + segment.duration, max(times) - segment.duration))
-    return lags
-
-
-def drift(lags: Sequence[tuple[Seconds, Seconds]], source_length: Seconds) -> Seconds | None:
-    """Return the mean lag of the last minute of a talk minus that of its first minute.
-
-    Args:
-        lags: (end of the source, lag) of each segment.
-        source_length: Duration of the talk; below two minutes, its halves count as the minutes.
-
-    Returns:
-        The difference in seconds; None if no segment with words ends in one of the two minutes.
-    """
-    window = min(DRIFT_WINDOW, source_length / 2)
-    first = [lag for end, lag in lags if end <= window]
-    last = [lag for end, lag in lags if end > source_length - window]
-    return fmean(last) - fmean(first) if first and last else None
 
 
 def _of_speech(score: Score, facts: dict[str, str | None]) -> Score:

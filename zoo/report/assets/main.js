@@ -15,6 +15,7 @@ function showStream() {
   byId("seek").max = clock.duration;
   byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
+  drawBehind(state.view, seek);
   showTimeline(state.view, at);
   notify();
   history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
@@ -88,7 +89,7 @@ function setUpTalks() {
   byId("talk").value = String(state.talk);
   listRows();
   showStream();
-  onWidth(byId("overview"), () => { drawOverview(state.view, seek); moveTimeline(clock.time); });
+  onWidth(byId("overview"), () => { drawOverview(state.view, seek); drawBehind(state.view, seek); moveTimeline(clock.time); });
   if (parameters.has("t")) seek(Number(parameters.get("t")) || 0);
 }
 
