@@ -146,7 +146,7 @@ def test_a_system_that_stretches_stays_near_its_limit() -> None:
 
 
 def test_systems_without_speech_refuse_it() -> None:
-    with pytest.raises(ZooError, match=r"Stretch shortens target speech, and system .* has none"):
+    with pytest.raises(ZooError, match="Stretch shortens target speech, and the system has none"):
         build(compose("evaluate", ["system=streamatt", "playback=stretch"]).system)
     spoken = compose("evaluate", ["system=simulu", "playback=drop_pauses"])
     assert isinstance(build(spoken.system).playback, DropPauses)

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zoo.evaluation.segments import segments_of
+from zoo.evaluation.segments import segments_of, spoken_segments
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language, spoken_language
 from zoo.metrics.flags import flags
-from zoo.metrics.longform import LongFormScores, score_talks
+from zoo.metrics.longform import LongFormScores, TimedSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.revisions import normalized_erasure
@@ -103,17 +103,13 @@ class Scorer:
         if not is_written:  # a log of speech alone
             scores = {name: one for name, one in scores.items() if find_entry(name).of != "text"}
 
-        rules = find_rules(self.settings.rules)
         transcripts: Sequence[str] = ()
-        spoken: Sequence[ScoredSegment] = ()
+        spoken: Sequence[TimedSegment] = ()
         if with_speech and self._speech:
             texts_of_streams = [[segment.text for segment in segments] for segments in references]
             speech = self._speech.score(instances, texts_of_streams, target, timed=references)
-            scores, transcripts = scores | speech.scores, speech.transcripts
-            if speech.segments:
-                spoken = segments_of(
-                    talks, speech.segments, language=target, rules=rules, scored=False
-                )
+            scores |= speech.scores
+            transcripts, spoken = speech.transcripts, speech.segments
 
         findings: Sequence[str] = ()
         if check_health and is_written:
@@ -124,12 +120,13 @@ class Scorer:
                 segments=result.segments,
                 with_speech=with_speech,
             )
+        rules = find_rules(self.settings.rules)
         return Scored(
             scores=scores,
             transcripts=transcripts,
             flags=tuple(findings),
             segments=segments_of(talks, result.segments, language=target, rules=rules),
-            spoken=spoken,
+            spoken=spoken_segments(talks, spoken, language=target, rules=rules),
             talks=_talk_scores(talks, result.talks),
         )
 

@@ -39,8 +39,7 @@ def segments_of(
         timed: Segments of all talks, talk after talk.
         language: Target language.
         rules: Counting rules of the row.
-        scored: Whether the segments have scores: not without references, and not those of
-            recognised words.
+        scored: Whether the segments have scores; not without references.
     """
     sources = [segment.source for talk in talks for segment in talk.segments]
     numbers = [number for talk in talks for number in range(len(talk.segments))]
@@ -66,6 +65,22 @@ def segments_of(
             )
         )
     return segments
+
+
+def spoken_segments(
+    talks: Sequence[Talk], timed: Sequence[TimedSegment], *, language: Language, rules: Rules
+) -> list[ScoredSegment]:
+    """Return the segments of a row with the recognised words of its target speech.
+
+    They have no scores: a recogniser may write neither case nor punctuation.
+
+    Args:
+        talks: Talks of the row.
+        timed: Segments of all talks, talk after talk; empty without word times.
+        language: Target language.
+        rules: Counting rules of the row.
+    """
+    return segments_of(talks if timed else (), timed, language=language, rules=rules, scored=False)
 
 
 def offline_segments(

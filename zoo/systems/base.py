@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, get_args
 
 import torch
@@ -15,14 +14,14 @@ from zoo.context.base import ContextSource
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import DETECTED, Language
+from zoo.languages import Language
 from zoo.playback.base import Playback, PlaybackState
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
-from zoo.systems.binding import bind
+from zoo.systems.binding import bind, check_languages
 from zoo.systems.limits import audio_problem, in_samples
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
@@ -42,7 +41,6 @@ from zoo.types import (
     NO_CONTEXT,
     SAMPLE_RATE,
     Action,
-    Capability,
     Cut,
     Decision,
     EventKind,
@@ -118,20 +116,8 @@ class StreamingSystem(TranslatingSystem):
         check_choice("system.step_order", step_order, get_args(StepOrder))
         check_numbers(f"System {name!r}", least=0, most=10, end_silence_seconds=end_silence_seconds)
         history.guard(by_default=backbone.guarded)
-        self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer, context)
-        if self.source_language is DETECTED and not backbone.detects_language:
-            raise ZooError(
-                f"{type(backbone).__name__} does not detect the language of the speech; set "
-                "source_language, or choose backbone=whisper."
-            )
-        backbone.check_languages(self.source_language, self.target_language)
-        if synthesizer:
-            synthesizer.check(self.target_language)
-        elif playback:
-            raise ZooError(
-                f"{type(playback).__name__} shortens target speech, and system {name!r} has none; "
-                "choose a synthesizer, such as synthesizer=espeak, or playback=queue."
-            )
+        self.needs = bind(backbone, policy, history, synthesizer, context, playback)
+        check_languages(backbone, synthesizer, self.source_language, self.target_language)
 
         self.backbone = backbone
         self.policy = policy
@@ -318,10 +304,7 @@ class StreamingSystem(TranslatingSystem):
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
-        if self.playback is not None:
-            arrived = [chunk.samples.numel() for chunk in chunks]
-            return list(map(partial(played, self.playback), sessions, arrived, actions))
-        return actions
+        return played(self.playback, sessions, chunks, actions)
 
     def _decode(
         self, sessions: Sequence[Session], requests: Mapping[int, StreamRequest]

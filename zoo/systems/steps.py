@@ -18,7 +18,6 @@ from zoo.types import (
     Decision,
     Hypothesis,
     Request,
-    Samples,
     Seconds,
     SpeechChunk,
     StreamEvent,
@@ -115,16 +114,28 @@ def concatenate(actions: Sequence[Action]) -> Action:
 
 
 @stage("synthesizer")
-def played(playback: Playback, session: Session, samples: Samples, action: Action) -> Action:
-    """Return the output of a step with its speech as it is played.
+def played(
+    playback: Playback | None,
+    sessions: Sequence[Session],
+    chunks: Sequence[SpeechChunk],
+    actions: Sequence[Action],
+) -> list[Action]:
+    """Return the outputs of a step with their speech as it is played.
 
     Args:
-        playback: What shortens speech.
-        session: The stream.
-        samples: Number of samples of source that the step has received.
-        action: Output of the step.
+        playback: What shortens speech; None: nothing.
+        sessions: The streams.
+        chunks: What each stream has received in the step.
+        actions: Output of each stream.
     """
-    playback.receive(session.playback_state, samples)
-    if action.speech is None:
-        return action
-    return replace(action, speech=playback.play(session.playback_state, action.speech))
+    if playback is None:
+        return list(actions)
+    heard: list[Action] = []
+    for session, chunk, action in zip(sessions, chunks, actions, strict=True):
+        state = session.playback_state
+        playback.receive(state, chunk.samples.numel())
+        speech = action.speech
+        heard.append(
+            action if speech is None else replace(action, speech=playback.play(state, speech))
+        )
+    return heard
