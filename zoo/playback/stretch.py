@@ -15,8 +15,8 @@ from zoo.errors import check_numbers
 from zoo.playback.base import Playback
 from zoo.types import Samples, Seconds
 
-HOP: Samples = 320  # 20 ms: frames of 40 ms overlap by half
-SEARCH: Samples = 160  # 10 ms to both sides, together more than the longest period of a voice
+HOP: Samples = 240  # 15 ms: frames of 30 ms overlap by half
+SEARCH: Samples = 120  # 7.5 ms to both sides, together the longest period of a voice
 
 
 class Stretch(Playback):
