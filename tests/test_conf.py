@@ -38,6 +38,7 @@ from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.interop.foreign import ForeignSystem
 from zoo.interop.realtime.endpoint import RealtimeEndpoint
+from zoo.playback.base import Playback
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.prepare.steps.alignment import GivenAlignment
@@ -70,6 +71,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "policy": (Policy,),
     "history": (History,),
     "synthesizer": (Synthesizer,),
+    "playback": (Playback,),
     "context": (ContextSource,),
     "recogniser": (NamedRecogniser,),
     "system": (StreamingSystem, Replay, ForeignSystem, RealtimeEndpoint),
@@ -136,6 +138,7 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is 
     "callbacks/default.yaml",
     "synthesizer/none.yaml",
     "context/none.yaml",
+    "playback/queue.yaml",
     "system/base/streaming.yaml",
     "backbone/part/encoder_minitalks.yaml",
     "backbone/part/network_minitalks.yaml",

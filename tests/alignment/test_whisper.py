@@ -124,7 +124,7 @@ def test_the_attention_is_that_of_transformers(folder: Path, talk: Talk) -> None
     tokens = word_tokens(WhisperTokenizer.from_pretrained(folder), TEXTS[0], language("en"))
     wave = audio.load(talk.file, start=1.0, duration=2.0)
     with torch.inference_mode():
-        [weights], [log_probs] = timer._forced([wave], [tokens.ids])
+        [weights], [log_probs] = timer._attention.forced([wave], [tokens.ids])
         inputs = timer._extractor(wave.numpy(), sampling_rate=RATE, return_tensors="pt")
         output = network(
             inputs.input_features,
@@ -190,4 +190,4 @@ def test_alignment_heads_that_the_decoder_lacks_are_refused(tmp_path: Path) -> N
         loaded(tmp_path)
     config.alignment_heads = None
     config.save_pretrained(tmp_path)
-    assert loaded(tmp_path)._heads == [(1, 0), (1, 1)]
+    assert loaded(tmp_path)._attention.heads == [(1, 0), (1, 1)]

@@ -20,6 +20,7 @@ from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.results.row import read_rows
+from zoo.results.segments import NAME, SPOKEN_NAME, read_segments, write_spoken_segments
 from zoo.streaming.queue import OneBatch, TalkQueue
 from zoo.talks import Talk
 
@@ -228,6 +229,25 @@ def test_a_report_adds_scores_to_finished_runs(
     main(["run", "--output", "again"])
     assert read_rows(here / "again" / "results.json")[1].scores == bad.scores
     assert len(calls(python)) == 2
+
+
+def test_recognised_speech_has_scores_of_its_own(
+    evaluate: Evaluate, here: Path, python: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_logs(here)
+    assert evaluate(*options(python, "evaluation.comet=[]"), tiny=False).code == 0
+    good, _ = read_rows(here / "run" / "results.json")
+    folder = (here / "run" / good.instances).parent
+    heard = [replace(one, hypothesis="") for one in read_segments(folder / NAME, needed_by="")]
+    write_spoken_segments(folder, heard)
+    main(["run", "comet=[a/b]", f"comet_python={python}", "--output", "joined"])
+    good, bad = read_rows(here / "joined" / "results.json")
+    assert (good.scores["COMET_b"], good.scores["ASR_COMET_b"]) == (1.0, 0.0)
+    assert good.signatures["ASR_COMET_b"].startswith("ASR_COMET_b|model:a/b|")
+    assert "ASR_COMET_b" not in bad.scores
+    scored = read_segments(folder / SPOKEN_NAME, needed_by="")
+    assert [one.scores["COMET_b"] for one in scored] == [0.0, 0.0, 0.0]
+    assert "ASR" in capsys.readouterr().out
 
 
 def test_a_run_without_segments_and_a_bad_list_are_named(

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,15 @@ from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.languages import Language
-from zoo.recognisers.base import Recogniser
+from zoo.recognisers.base import Recognised, Recogniser
+from zoo.results.segments import SPOKEN_NAME, read_segments
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
 from zoo.talks import Talk
+from zoo.talks import Word as TimedWord
 from zoo.tracking.results import joint_curves
+from zoo.types import SAMPLE_RATE
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 
@@ -76,6 +80,22 @@ class Ear:
     def word(self, level: float) -> str:
         number = round(level * 100)
         return "W0en?" if number in self.mistaken else f"W{number}en,"
+
+
+class TimedEar(Ear):
+    """Recognises the words of Pronouncer with their times."""
+
+    def recognise(self, waves: Sequence[Tensor]) -> list[Recognised]:
+        return [self._recognised(wave) for wave in waves]
+
+    def _recognised(self, wave: Tensor) -> Recognised:
+        edges = [0, *((wave[1:] != wave[:-1]).nonzero()[:, 0] + 1).tolist(), len(wave)]
+        words = tuple(
+            TimedWord(self.word(float(wave[start])), start / SAMPLE_RATE, end / SAMPLE_RATE)
+            for start, end in pairwise(edges)
+            if wave[start] > 0
+        )
+        return Recognised(" ".join(word.text for word in words), words)
 
 
 @pytest.fixture
@@ -191,11 +211,13 @@ def test_a_language_without_a_voice_has_no_error_of_its_own(
     (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
     assert row.scores["ASR_BLEU"] == pytest.approx(100)
     assert "ASR_WER" not in row.scores
-    (note,) = evaluated.models.notes
+    own_error, no_times = evaluated.models.notes
     assert (
-        note
+        own_error
         == "The recogniser's own error in German was not measured: espeak-ng has no voice 'de'."
     )
+    assert "ear gives no times of words" in no_times
+    assert "SpeechDrift" not in row.scores
 
 
 @pytest.mark.parametrize(
@@ -232,6 +254,31 @@ def test_a_replayed_log_is_transcribed_again(talks: list[Talk], tmp_path: Path) 
         "DiscontinuityAve_CA",
     ):
         assert again.scores[name] == pytest.approx(row.scores[name], abs=1e-6), name
+
+
+def test_latency_of_recognised_words_survives_both_logs(talks: list[Talk], tmp_path: Path) -> None:
+    """A word of 0.128 s is written at its end and its speech ends 0.1 s later: all lag by 0.1 s."""
+    (row,) = evaluator(talks, tmp_path / "run", TimedEar(), upper_bound=False).run(
+        system(TurnTaker(), synthesizer=Pronouncer())
+    )
+    assert row.scores["SpeechDrift"] == pytest.approx(0, abs=1e-6)
+    # Word n (from 0) of a segment without pauses is heard n + 1 words and 0.1 s after its start.
+    assert row.scores["SpeechLongYAAL"] == pytest.approx(WORD + 0.1)
+    folder = (tmp_path / "run" / row.instances).parent
+    spoken = read_segments(folder / SPOKEN_NAME, needed_by="a test")
+    written = read_segments(folder / "segments.jsonl", needed_by="a test")
+    for heard, read in zip(spoken, written, strict=True):
+        assert heard.hypothesis.replace(",", "") == read.hypothesis.replace("w", "W")
+        assert heard.delays == pytest.approx([delay + 0.1 for delay in read.delays], abs=1e-4)
+
+    names = ("SpeechLongYAAL", "SpeechDrift", "StartOffset", "EndOffset", "ASR_BLEU")
+    for log in ("instances.log", "speech/instances.log"):  # ours, and SimulEval's of speech output
+        replay = Replay(log=folder / log, source_language="en", target_language="de")
+        (again,) = evaluator(talks, tmp_path / log, TimedEar(), upper_bound=False).run(replay)
+        for name in names:
+            assert again.scores[name] == pytest.approx(row.scores[name], abs=1e-4), (log, name)
+        assert ("BLEU" in again.scores) == (log == "instances.log")
+        assert not again.flags
 
 
 def test_text_systems_and_oracles_load_no_recogniser(talks: list[Talk], tmp_path: Path) -> None:

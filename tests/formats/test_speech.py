@@ -114,8 +114,50 @@ def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, t
     assert record["source_length"] == 2000.0
     assert record["prediction_length"] == pytest.approx(2.1)  # seconds, as SimulEval has it
     assert (tmp_path / "speech" / record["prediction"]).is_file()
-    with pytest.raises(ZooError, match=r"speech output, which holds a wave file instead of words"):
-        read_log(tmp_path / "speech" / "instances.log", language=DE)
+
+
+def test_a_line_of_speech_output_is_read_from_its_wave_file(
+    tmp_path: Path, instance: Instance, talk: Talk
+) -> None:
+    write_stream(tmp_path, instance, talk)
+    log = tmp_path / "speech" / "instances.log"
+    [again] = read_log(log, language=DE)
+    assert (again.text, again.units, again.elapsed) == ("", (), ())
+    assert [piece.delay for piece in again.speech] == [0.5, 1.0, 2.0]
+    for piece, expected in zip(again.speech, instance.speech, strict=True):
+        assert torch.equal(piece.samples, expected.samples)
+
+
+def test_simuleval_s_own_wave_begins_with_the_first_piece(
+    tmp_path: Path, instance: Instance
+) -> None:
+    record = {
+        "index": 0,
+        "prediction": f"/elsewhere/{tmp_path.name}/wavs/0_pred.wav",  # the folder was moved
+        "delays": [500.0, 1000.0, 2000.0],
+        "durations": [750.0, 62.5625, 100.0],
+        "prediction_offset": 500.0,
+        "elapsed": [],
+        "intervals": [[500.0, 750.0], [1250.0, 62.5625], [2000.0, 100.0]],
+        "prediction_length": 1.6,
+        "source_length": 2000.0,
+        "reference": "eins zwei",
+        "source": "/data/one.wav",
+    }
+    log = tmp_path / "instances.log"
+    log.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (tmp_path / "wavs").mkdir()
+    audio.write(tmp_path / "wavs" / "0_pred.wav", timeline(instance)[8000:])
+    [again] = read_log(log, language=DE)
+    assert (again.talk, again.reference) == ("one", "eins zwei")
+    for piece, expected in zip(again.speech, instance.speech, strict=True):
+        assert torch.equal(piece.samples, expected.samples)
+    audio.write(tmp_path / "wavs" / "0_pred.wav", timeline(instance)[9000:])
+    with pytest.raises(ZooError, match="outside of its wave file"):
+        read_log(log, language=DE)
+    (tmp_path / "wavs" / "0_pred.wav").unlink()
+    with pytest.raises(ZooError, match=r"names the wave file /elsewhere/.* which is missing"):
+        read_log(log, language=DE)
 
 
 def test_missing_or_short_speech_files_are_an_error(

@@ -16,10 +16,10 @@ from zoo.metrics.asr import (
     recogniser_errors,
     score_transcripts,
     speech_errors,
-    transcribe_speech,
 )
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.speech_pieces import split_speech
+from zoo.metrics.spoken_words import recognise_speech
 from zoo.metrics.sums import merge
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
@@ -70,7 +70,8 @@ def spoken_talk(*parts: tuple[float, str], target: Language = DE) -> Instance:
 
 def lengths(instance: Instance, longest: float, target: Language = DE) -> list[float]:
     """Seconds of each piece; together, in order, all speech; speech at both ends of each."""
-    waves = split_speech(instance, language=target, longest=longest)
+    pieces = split_speech(instance, language=target, longest=longest)
+    waves = [piece.samples for piece in pieces]
     together = torch.cat(waves)
     assert torch.equal(
         together[together > 0], torch.cat([spoken.samples for spoken in instance.speech])
@@ -104,11 +105,11 @@ def test_a_gap_inside_a_word_is_no_pause() -> None:
 
 def test_audio_is_encoded_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
-    assert (
-        transcribe_speech(spoken_talk((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE)
-        == "Eins zwei drei"
-    )
-    assert transcribe_speech(spoken_talk(), recogniser, language=DE) == ""
+    talk = spoken_talk((1.0, "eins zwei"), (3.0, "drei"))
+    spoken = recognise_speech(talk, recogniser, language=DE)
+    assert spoken.text == "Eins zwei drei"
+    assert spoken.words is None, "this recogniser has no times"
+    assert recognise_speech(spoken_talk(), recogniser, language=DE).text == ""
     assert recogniser.asked == [1], "silence is not transcribed"
 
 

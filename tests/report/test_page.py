@@ -530,6 +530,39 @@ def test_a_missing_file_of_target_speech_is_named(
     assert "instances/00/speech/talk %3C1%3E.target.wav cannot be played" in dom
 
 
+BEHIND_SCRIPT = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("load", () => {
+  const line = () => document.querySelector("#behind .behind");
+  const drawn = () => line()?.getAttribute("d").split("L").length;
+  const lines = [drawn()];
+  document.querySelector('input[name="clock"][value="aware"]').click();
+  lines.push(drawn());
+  document.querySelector("#behind svg").dispatchEvent(new PointerEvent("pointermove"));
+  document.body.setAttribute("data-lines", lines.join(" "));
+  document.body.setAttribute("data-tip", document.querySelector("#tip").textContent);
+});
+</script>"""
+
+
+def test_how_far_speech_is_behind_is_drawn_in_a_browser(
+    tmp_path: Path, speech_stream: ReportStream
+) -> None:
+    spoken = (
+        replace(scored_segment(0.5, 2.0, "one", "eins", "eins"), delays=(3.5,), elapsed=(4.0,)),
+        replace(scored_segment(3.0, 2.0, "three", "drei", "drei"), delays=(1.0, 4.25)),
+    )
+    spoken_stream = replace(speech_stream, spoken=spoken)
+    page = write_page(tmp_path / "report.html", [row()], [spoken_stream])
+    # Source ends at 2.5 and 5 s; playback of the last words at 4 and 7.25 s.
+    assert page.data["streams"][0]["behind"] == [[2.5, 1.5, 2.0], [5.0, 2.25, None]]
+    dom = browse(tmp_path / "report.html", BEHIND_SCRIPT)
+    assert 'data-lines="2 1"' in dom
+    assert "2.00 s behindsource until 2.50 s, its translation played until 4.50 s" in dom
+    write_page(tmp_path / "text.html", [row()], [speech_stream])
+    assert 'class="behind"' not in browse(tmp_path / "text.html", "")
+
+
 def test_speech_inside_the_page_is_played_in_a_browser(
     tmp_path: Path, speech_stream: ReportStream
 ) -> None:

@@ -44,6 +44,7 @@ PARTS = (
     "policy",
     "history",
     "synthesizer",
+    "playback",
     "context",
     "convention",
 )  # groups that a system chooses

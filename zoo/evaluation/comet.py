@@ -17,8 +17,15 @@ from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.metrics.longform import resegmentation_name
 from zoo.metrics.rules import find_rules
 from zoo.results.join import RESULTS, FinishedRun
+from zoo.results.names import ASR
 from zoo.results.row import Row, write_rows
-from zoo.results.segments import NAME, ScoredSegment, read_segments, write_segments
+from zoo.results.segments import (
+    NAME,
+    SPOKEN_NAME,
+    ScoredSegment,
+    read_segments,
+    write_segments,
+)
 from zoo.results.store import StreamStore
 from zoo.talks import Talk
 
@@ -65,6 +72,8 @@ def check_reference_free(comet: Comet) -> None:
 def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[Row]:
     """Add COMET scores to finished rows, and those of each segment to ``segments.jsonl``.
 
+    Rows with recognised words have scores of these, too, whose names begin with ``ASR_``.
+
     An offline row of an earlier version has no segments and stays as it is.
 
     Args:
@@ -85,34 +94,36 @@ def with_comet(rows: Sequence[Row], logs: Sequence[Path], comet: Comet) -> list[
     ]
     if not all(rows[index].has_references for index in scorable):
         check_reference_free(comet)
-    segments = [
-        read_segments(
-            _segments_file(logs[index]),
-            needed_by=f"COMET of {rows[index].system!r}",
-            count=rows[index].settings.segments,
-        )
-        for index in scorable
-    ]
+    spoken = [index for index in scorable if _segments_file(logs[index], SPOKEN_NAME).is_file()]
+    files = [(index, NAME) for index in scorable] + [(index, SPOKEN_NAME) for index in spoken]
+    segments = [_read(rows[index], logs[index], name) for index, name in files]
     texts = [
         RowTexts.of(
-            row_segments,
-            _outputs(logs[index]) if rows[index].kind != "ceiling" else {},
+            found,
+            _outputs(logs[index]) if name == NAME and rows[index].kind != "ceiling" else {},
             source=find_language(rows[index].source_language),
             target=find_language(rows[index].target_language),
         )
-        for index, row_segments in zip(scorable, segments, strict=True)
+        for (index, name), found in zip(files, segments, strict=True)
     ]
-    scored = list(rows)
+    updated = list(rows)
     row_scores = score_rows(comet, texts)
-    for index, row_segments, scores in zip(scorable, segments, row_scores, strict=True):
-        scored[index] = _updated(rows[index], scores, comet.models)
-        write_segments(_segments_file(logs[index]), _with_scores(row_segments, scores))
-    return scored
+    for (index, name), found, scores in zip(files, segments, row_scores, strict=True):
+        with_own = _updated if name == NAME else _updated_speech
+        updated[index] = with_own(updated[index], scores, comet.models)
+        write_segments(_segments_file(logs[index], name), _with_scores(found, scores))
+    return updated
 
 
-def _segments_file(log: Path) -> Path:
+def _read(row: Row, log: Path, name: str) -> list[ScoredSegment]:
+    """Return the segments of a row in the file ``name`` beside its log."""
+    needed_by, count = f"COMET of {row.system!r}", row.settings.segments
+    return read_segments(_segments_file(log, name), needed_by=needed_by, count=count)
+
+
+def _segments_file(log: Path, name: str = NAME) -> Path:
     """Return the path of the segments of a row."""
-    return log.with_name(NAME)
+    return log.with_name(name)
 
 
 def _outputs(log: Path) -> dict[str, str]:
@@ -130,6 +141,17 @@ def _updated(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
         signatures=row.signatures | {name: score.signature for name, score in scores.items()},
         talks=found.added_to(row.talks),
         settings=replace(row.settings, comet={**row.settings.comet, **score_names(models)}),
+    )
+
+
+def _updated_speech(row: Row, found: RowScores, models: Sequence[CometModel]) -> Row:
+    """Return a row with the scores of COMET of its recognised words."""
+    scores = found.scores(models, _resegmentation(row))
+    return replace(
+        row,
+        scores=row.scores | {ASR + name: score.value for name, score in scores.items()},
+        signatures=row.signatures
+        | {ASR + name: ASR + score.signature for name, score in scores.items()},
     )
 
 

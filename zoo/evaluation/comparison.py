@@ -22,11 +22,12 @@ PARTS = (
     "policy",
     "history",
     "synthesizer",
+    "playback",
     "context",
     "source_language",
     "target_language",
 )
-CHOSEN = PARTS[1:6]  # the groups of which a system consists
+CHOSEN = PARTS[1:7]  # the groups of which a system consists
 WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
 VALUES = "evaluation.knob_values"
 LINKED = re.compile(r"=\$\{([\w.]+)\}$")  # a value that is a link, as in name=${size.weights.phi4}

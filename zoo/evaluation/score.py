@@ -26,7 +26,7 @@ from zoo.results.files import report_streams, write_files
 from zoo.results.matched import MatchedCurve, write_matched
 from zoo.results.regimes import with_regimes
 from zoo.results.row import Row, write_rows
-from zoo.results.segments import ScoredSegment
+from zoo.results.segments import ScoredSegment, write_spoken_segments
 from zoo.results.settings import Better, MetricFacts, RowSettings
 from zoo.results.store import StreamStore
 from zoo.results.streams import ReportStream, write_talks
@@ -114,12 +114,15 @@ class ScoredRun:
         )
         write_files(self.folder / row.instances, instances, talks, scored.transcripts)
         write_segment_files(folder, talks, segments, referenced=is_referenced)
+        write_spoken_segments(folder, scored.spoken)
         if not self.rows:
             write_talks(self.folder, self._talks)
         if not is_offline:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
             silent = [without_samples(instance) for instance in instances]
-            self.streams += report_streams(len(self.rows), silent, talks, segments)
+            self.streams += report_streams(
+                len(self.rows), silent, talks, segments, spoken=scored.spoken
+            )
         self.rows.append(row)
         self._write_rows()
         return self.rows[-1]

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zoo.evaluation.segments import segments_of
+from zoo.evaluation.segments import segments_of, spoken_segments
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language, spoken_language
 from zoo.metrics.flags import flags
-from zoo.metrics.longform import LongFormScores, score_talks
+from zoo.metrics.longform import LongFormScores, TimedSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.revisions import normalized_erasure
@@ -20,6 +20,7 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.metrics.unreferenced import score_without_references, segments_by_time
+from zoo.results.names import find_entry
 from zoo.results.row import TalkScores
 from zoo.results.segments import ScoredSegment
 from zoo.talks import Talk
@@ -40,6 +41,8 @@ class Scored:
         transcripts: ASR transcript of each stream; empty without a recogniser.
         flags: reasons not to trust the scores.
         segments: scored segments of all talks, talk after talk; None for offline output.
+        spoken: the same segments with the recognised words of the target speech; empty without
+            word times.
         talks: scores of the text of each talk; empty for offline output and for sentences.
     """
 
@@ -47,6 +50,7 @@ class Scored:
     transcripts: Sequence[str] = ()
     flags: tuple[str, ...] = ()
     segments: Sequence[ScoredSegment] | None = None
+    spoken: Sequence[ScoredSegment] = ()
     talks: tuple[TalkScores, ...] = ()
 
 
@@ -95,15 +99,20 @@ class Scorer:
         scores |= _event_scores(instances, talks)
         if _are_transcripts(talks, target):
             scores |= _transcript_scores(instances, references, target)
+        is_written = not with_speech or any(instance.text for instance in instances)
+        if not is_written:  # a log of speech alone
+            scores = {name: one for name, one in scores.items() if find_entry(name).of != "text"}
 
         transcripts: Sequence[str] = ()
+        spoken: Sequence[TimedSegment] = ()
         if with_speech and self._speech:
             texts_of_streams = [[segment.text for segment in segments] for segments in references]
-            speech = self._speech.score(instances, texts_of_streams, target)
-            scores, transcripts = scores | speech.scores, speech.transcripts
+            speech = self._speech.score(instances, texts_of_streams, target, timed=references)
+            scores |= speech.scores
+            transcripts, spoken = speech.transcripts, speech.segments
 
         findings: Sequence[str] = ()
-        if check_health:
+        if check_health and is_written:
             findings = flags(
                 instances,
                 scores,
@@ -111,13 +120,13 @@ class Scorer:
                 segments=result.segments,
                 with_speech=with_speech,
             )
+        rules = find_rules(self.settings.rules)
         return Scored(
             scores=scores,
             transcripts=transcripts,
             flags=tuple(findings),
-            segments=segments_of(
-                talks, result.segments, language=target, rules=find_rules(self.settings.rules)
-            ),
+            segments=segments_of(talks, result.segments, language=target, rules=rules),
+            spoken=spoken_segments(talks, spoken, language=target, rules=rules),
             talks=_talk_scores(talks, result.talks),
         )
 
@@ -180,7 +189,7 @@ class Scorer:
                 timed,
                 language=target,
                 rules=find_rules(self.settings.rules),
-                referenced=False,
+                scored=False,
             ),
         )
 

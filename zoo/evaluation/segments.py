@@ -24,31 +24,30 @@ from zoo.types import Instance, Seconds, UnitKind
 
 def segments_of(
     talks: Sequence[Talk],
-    scored: Sequence[TimedSegment],
+    timed: Sequence[TimedSegment],
     *,
     language: Language,
     rules: Rules,
-    referenced: bool = True,
+    scored: bool = True,
 ) -> list[ScoredSegment]:
     """Return the segments of a row with scores of their own.
 
-    The scores are chrF, StreamLAAL, LAAL and YAAL, with elapsed times also those with _CA. Segments
-    of talks without references have none.
+    The scores are chrF, StreamLAAL, LAAL and YAAL, with elapsed times also those with _CA.
 
     Args:
         talks: Talks of the row.
-        scored: Segments of all talks, talk after talk.
+        timed: Segments of all talks, talk after talk.
         language: Target language.
         rules: Counting rules of the row.
-        referenced: Whether the talks have references.
+        scored: Whether the segments have scores; not without references.
     """
     sources = [segment.source for talk in talks for segment in talk.segments]
     numbers = [number for talk in talks for number in range(len(talk.segments))]
     chrf = ChrF()
     segments: list[ScoredSegment] = []
-    for number, source, segment in zip(numbers, sources, scored, strict=True):
+    for number, source, segment in zip(numbers, sources, timed, strict=True):
         scores: dict[str, float | None] = {}
-        if referenced:
+        if scored:
             scores["chrF"] = round(chrf.sentence(segment.hypothesis, segment.reference), 4)
             scores |= _latencies(segment, rules, language.unit)
         segments.append(
@@ -66,6 +65,22 @@ def segments_of(
             )
         )
     return segments
+
+
+def spoken_segments(
+    talks: Sequence[Talk], timed: Sequence[TimedSegment], *, language: Language, rules: Rules
+) -> list[ScoredSegment]:
+    """Return the segments of a row with the recognised words of its target speech.
+
+    They have no scores: a recogniser may write neither case nor punctuation.
+
+    Args:
+        talks: Talks of the row.
+        timed: Segments of all talks, talk after talk; empty without word times.
+        language: Target language.
+        rules: Counting rules of the row.
+    """
+    return segments_of(talks if timed else (), timed, language=language, rules=rules, scored=False)
 
 
 def offline_segments(

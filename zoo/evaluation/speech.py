@@ -10,12 +10,14 @@ from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
-from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
+from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors
+from zoo.metrics.longform import TimedSegment
 from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel
-from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech_pieces import split_speech
+from zoo.metrics.spoken_words import SpokenText, recognise_speech, score_spoken_words
 from zoo.progress import audio_progress
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
@@ -82,7 +84,7 @@ class SpeechModels:
             settings: settings of the evaluation.
             talks: talks whose references, synthesised, measure the recogniser's own error.
         """
-        return SpeechScorer(self, talks, settings.resegmentation, settings.rules)
+        return SpeechScorer(self, talks, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,13 @@ class SpeechScores:
     Attributes:
         scores: scores by name.
         transcripts: ASR transcript of each stream; empty if there is no recogniser.
+        segments: reference segments of all streams with their recognised words; empty without
+            references or word times.
     """
 
     scores: dict[str, Score] = field(default_factory=dict)
     transcripts: Sequence[str] = ()
+    segments: Sequence[TimedSegment] = ()
 
 
 @dataclass
@@ -105,14 +110,12 @@ class SpeechScorer:
     Attributes:
         models: recognisers and naturalness predictor.
         talks: talks whose references, synthesised, measure the recogniser's own error.
-        resegmentation: how transcripts are aligned to reference segments.
-        rules: counting rules (``zoo.metrics.rules``).
+        settings: settings of the evaluation.
     """
 
     models: SpeechModels
     talks: Sequence[Talk]
-    resegmentation: Resegmentation
-    rules: str
+    settings: Settings
     _own_errors: dict[str, dict[str, Score]] = field(default_factory=dict)
 
     def score(
@@ -120,14 +123,20 @@ class SpeechScorer:
         instances: Sequence[Instance],
         references: Sequence[Sequence[str]] | None,
         target: Language,
+        *,
+        timed: Sequence[Sequence[ReferenceSegment]] | None = None,
     ) -> SpeechScores:
         """Compute ASR_BLEU, ASR_chrF, ASR_DocBLEU, SpeechWER, SpeechCER, ASR_WER and UTMOS.
+
+        With the times of reference segments, and a recogniser that gives those of words, also
+        SpeechLongYAAL and SpeechDrift.
 
         Args:
             instances: streams with target speech.
             references: texts of the reference segments of each stream; None: no references, which
                 leaves SpeechWER, SpeechCER and UTMOS.
             target: target language.
+            timed: reference segments of each stream; None: they have no times.
 
         Returns:
             The scores for which a model is available.
@@ -137,9 +146,11 @@ class SpeechScorer:
         if recogniser is None:
             return SpeechScores(scores)
 
-        transcripts = list(self._transcripts(instances, recogniser, target))
+        spoken = list(self._recognised(instances, recogniser, target))
+        transcripts = [one.text for one in spoken]
         texts = [instance.text for instance in instances]
-        scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
+        if any(texts):  # a log of speech alone has none
+            scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
         if references is None:
             return SpeechScores(scores, transcripts)
         scores |= score_transcripts(
@@ -147,23 +158,59 @@ class SpeechScorer:
             references,
             language=target,
             recogniser=recogniser.name,
-            resegmentation=self.resegmentation,
-            rules=self.rules,
+            resegmentation=self.settings.resegmentation,
+            rules=self.settings.rules,
         )
         if target.code not in self._own_errors:
             self._own_errors[target.code] = self._own_error(recogniser, target)
-        return SpeechScores(scores | self._own_errors[target.code], transcripts)
+        scores |= self._own_errors[target.code]
+        if timed is None:
+            return SpeechScores(scores, transcripts)
+        latency, segments = self._latency(instances, spoken, timed, recogniser, target)
+        return SpeechScores(scores | latency, transcripts, segments)
 
     @staticmethod
-    def _transcripts(
+    def _recognised(
         instances: Sequence[Instance], recogniser: Recogniser, target: Language
-    ) -> Iterator[str]:
-        """Yield the transcript of each stream."""
+    ) -> Iterator[SpokenText]:
+        """Yield what is recognised in each stream."""
         seconds = [sum(piece.duration for piece in instance.speech) for instance in instances]
         with audio_progress("transcribing target speech", sum(seconds)) as report:
             for instance, length in zip(instances, seconds, strict=True):
-                yield transcribe_speech(instance, recogniser, language=target)
+                yield recognise_speech(instance, recogniser, language=target)
                 report(length)
+
+    def _latency(
+        self,
+        instances: Sequence[Instance],
+        spoken: Sequence[SpokenText],
+        references: Sequence[Sequence[ReferenceSegment]],
+        recogniser: Recogniser,
+        target: Language,
+    ) -> tuple[dict[str, Score], Sequence[TimedSegment]]:
+        """Return the scores of recognised words, and the segments with these words.
+
+        If a stream has no word times, the results are empty and a note says so.
+        """
+        if any(one.words is None for one in spoken):
+            note = (
+                f"Target speech has no SpeechLongYAAL and SpeechDrift: {recogniser.name} gives no "
+                "times of words; CTC recognisers of characters and Whisper do."
+            )
+            if note not in self.models.notes:
+                self.models.notes.append(note)
+            return {}, ()
+        found = score_spoken_words(
+            instances,
+            spoken,
+            references,
+            language=target,
+            recogniser=recogniser.name,
+            resegmentation=self.settings.resegmentation,
+            convention=self.settings.convention,
+            rules=self.settings.rules,
+        )
+        return found.scores, found.segments
 
     def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
         """Return the word error rate of the recogniser on synthesised references, ``ASR_WER``.
@@ -195,6 +242,7 @@ class SpeechScorer:
             return {}
         metric = UTMOS(model)
         for instance in instances:
-            metric.update(split_speech(instance, language=target, longest=LONGEST))
+            pieces = split_speech(instance, language=target, longest=LONGEST)
+            metric.update([piece.samples for piece in pieces])
         facts = signature("UTMOS", network=model.path.name)
         return {"UTMOS": Score("UTMOS", value_of(metric), facts)}

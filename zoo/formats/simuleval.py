@@ -4,6 +4,8 @@ FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk,
 chunk_of, convention, batched, speech) restore a stream under every elapsed convention. The key
 events holds transcripts, truncations, flushes and cuts (``zoo.types.StreamEvent``), the keys stages
 and cpu hold its compute time (``zoo.types.StageTimes``).
+
+A line of speech output (``SpeechOutputInstance``) names a wave file and has no text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +16,7 @@ from zoo.disk.files import write_text
 from zoo.disk.parsing import bounded_whole
 from zoo.errors import ZooError
 from zoo.formats.checks import check_stream, read_event, reading
-from zoo.formats.speech import read_speech, speech_record
+from zoo.formats.speech import read_speech, read_wave, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_names
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
@@ -131,10 +133,7 @@ def _instance(record: Line, number: int, name: str, path: Path, language: Langua
         if key not in record:
             raise ZooError(f"{where} has no {key!r}; is this a SimulEval instances.log?")
     if "intervals" in record:
-        raise ZooError(
-            f"{where} is a line of SimulEval's speech output, which holds a wave file instead of "
-            "words with delays; name the log of the text, in the folder above 'speech'."
-        )
+        return _spoken(record, index, talk, path, language)
 
     delays = _seconds(record, "delays", where)
     elapsed = _seconds(record, "elapsed", where)
@@ -171,6 +170,33 @@ def _instance(record: Line, number: int, name: str, path: Path, language: Langua
     is_segment = instance.repaired
     check_stream(instance, where, forward=not is_segment, whole=not is_segment)
     return with_convention(instance, "queue")
+
+
+def _spoken(record: Line, index: int, talk: str, path: Path, language: Language) -> Instance:
+    """The stream of a line of speech output, which has a wave file instead of words.
+
+    Args:
+        record: the line.
+        index: index of the stream.
+        talk: name of the recording.
+        path: the log.
+        language: target language.
+    """
+    where = f"{path}, line {record.line}: talk {talk!r}"
+    instance = Instance(
+        index=index,
+        talk=talk,
+        source_length=float(record["source_length"]) / MS,
+        text="",
+        units=(),
+        delays=(),
+        elapsed=(),
+        reference=record.get("reference") or "",
+        unit=language.unit,
+        speech=read_wave(record, log=path, where=where),
+    )
+    check_stream(instance, where, forward=True)
+    return instance
 
 
 def _stages(record: Line) -> StageTimes | None:

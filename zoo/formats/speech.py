@@ -17,9 +17,11 @@ from zoo.errors import ZooError
 from zoo.formats.text import MS, Record, json_lines, milliseconds
 from zoo.streaming.playback import playback_intervals, start_positions
 from zoo.talks import Talk
-from zoo.types import Instance, SpeechOutput
+from zoo.types import SAMPLE_RATE, Instance, Samples, SpeechOutput
 
 FOLDER = "speech"
+WAVES = "wavs"  # SimulEval's folder of wave files, beside its log
+ROUNDING: Samples = 160  # 10 ms: SimulEval rounds every gap of its wave file down
 # Letters of all scripts stay: percent-encoded names would be longer than file systems allow.
 QUOTED = re.compile(r"[^\w .,+=@-]")
 
@@ -146,6 +148,44 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
         replace(piece, samples=wave[slice(*span)])
         for piece, span in zip(pieces, spans, strict=True)
     )
+
+
+def read_wave(record: Record, *, log: Path, where: str) -> tuple[SpeechOutput, ...]:
+    """Restore the pieces of a line of SimulEval's speech output from its wave file.
+
+    The file begins with the first piece (SimulEval) or with the source (``write_speech``), which
+    ``prediction_offset`` tells, and may have been moved with its log. Texts and elapsed times are
+    unknown; the latter equal the delays.
+
+    Args:
+        record: the line, with times in milliseconds.
+        log: the log.
+        where: file, line and talk, for the messages.
+
+    Raises:
+        ZooError: the wave file is missing or shorter than the pieces.
+    """
+    if not record["intervals"]:
+        return ()
+    named = Path(str(record["prediction"]))
+    places = [log.parent / named.name, log.parent / WAVES / named.name, named]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise ZooError(f"{where} names the wave file {named}, which is missing.")
+
+    from zoo.audio import files as audio  # a slow import, which a log of text does not need
+
+    wave = audio.load(path)
+    first = float(record["prediction_offset"])
+    pieces: list[SpeechOutput] = []
+    for delay, (start, duration) in zip(record["delays"], record["intervals"], strict=True):
+        begin = round((start - first) / MS * SAMPLE_RATE)
+        end = begin + round(duration / MS * SAMPLE_RATE)
+        if begin < 0 or end > wave.numel() + ROUNDING:
+            raise ZooError(f"{where} has speech that is outside of its wave file {path}.")
+        moment = float(delay) / MS
+        pieces.append(SpeechOutput(wave[begin:end], moment, moment, len(pieces), ""))
+    return tuple(pieces)
 
 
 def without_samples(instance: Instance) -> Instance:

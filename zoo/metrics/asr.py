@@ -23,23 +23,6 @@ from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, value_of
 from zoo.metrics.signature import Score, signature
-from zoo.metrics.speech_pieces import split_speech
-from zoo.recognisers.base import Recogniser
-from zoo.types import Instance
-
-
-def transcribe_speech(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
-    """Transcribe the target speech of a stream piece by piece (``zoo/metrics/speech_pieces.py``).
-
-    Args:
-        instance: Stream with target speech.
-        recogniser: Recogniser of the target language.
-        language: Target language.
-    """
-    pieces = split_speech(instance, language=language)
-    if not pieces:
-        return ""
-    return language.join(text for text in recogniser.transcribe(pieces) if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +111,7 @@ def score_transcripts(
     hypotheses = [normaliser.text(transcript) for transcript in transcripts]
     segments = [[normaliser.text(text) for text in stream] for stream in references]
 
-    facts = _facts(recogniser, normaliser)
+    facts = asr_facts(recogniser, normaliser)
     no_times = ElapsedInfo(available=False, convention="", batched=False)
     documents = Scorer(language, find_rules(rules), no_times, facts)
     if any(len(stream) != 1 for stream in segments):
@@ -245,12 +228,12 @@ class _ErrorScorer:
             metric.update(split(hypothesis, self.language), split(reference, self.language))
 
         unit = self.language.unit if by_word else "char"
-        facts = {"unit": unit, **_facts(self.recogniser, normaliser)}
+        facts = {"unit": unit, **asr_facts(self.recogniser, normaliser)}
         return Score(name, value_of(metric), signature(name, **facts))
 
 
-def _facts(recogniser: str, normaliser: Normaliser) -> dict[str, str | None]:
-    """Return the settings for signatures.
+def asr_facts(recogniser: str, normaliser: Normaliser) -> dict[str, str | None]:
+    """Return the recogniser and the normaliser for signatures.
 
     Only the last part of an absolute path is used, so that signatures are equal on every machine.
     """

@@ -1,6 +1,6 @@
 """Scores of whole talks, each with one hypothesis and many reference segments."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -85,6 +85,7 @@ def score_talks(
     with_speech: bool = False,
     extra: Mapping[str, SummedMetric] | None = None,
     each_talk: bool = False,
+    alike: Callable[[str], str] | None = None,
 ) -> LongFormScores:
     """Score talks against their reference segments.
 
@@ -102,6 +103,8 @@ def score_talks(
         extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
             like the Long metrics, or a ``CorpusQuality``.
         each_talk: Whether to score each talk alone, too.
+        alike: Converts units and references before they are aligned, so that those of the same
+            words are equal. Nothing else is converted.
 
     Returns:
         The scores, and the segments with their units.
@@ -123,6 +126,7 @@ def score_talks(
         resegmentation=resegmentation,
         rules=counting,
         repaired=repaired,
+        alike=alike or str,
     )
     pieces_of_talks = [divide(*pair) for pair in zip(talks, references, strict=True)]
 
@@ -195,6 +199,7 @@ def timed_segments(
     resegmentation: Resegmentation,
     rules: Rules,
     repaired: bool = False,
+    alike: Callable[[str], str] = str,
 ) -> list[TimedSegment]:
     """Return the segments of a talk with the units assigned to them.
 
@@ -205,8 +210,9 @@ def timed_segments(
         resegmentation: Method that assigns units to segments.
         rules: Counting rules.
         repaired: Whether elapsed times are corrected.
+        alike: Form of units and references in which they are compared.
     """
-    pieces = _assign(talk, reference, language, resegmentation, rules)
+    pieces = _assign(talk, reference, language, resegmentation, rules, alike)
     return list(_segments(talk, reference, pieces, rules=rules, repaired=repaired))
 
 
@@ -216,14 +222,14 @@ def _assign(
     language: Language,
     resegmentation: Resegmentation,
     rules: Rules,
+    alike: Callable[[str], str],
 ) -> list[list[int]]:
-    """Return the positions of the units of each segment; arguments as ``resegment``."""
+    """Return the positions of the units of each segment; arguments as ``score_talks``."""
     if _is_finished(talk, reference):
         return [list(range(len(talk.units)))]
-    texts = [segment.text for segment in reference]
-    return resegment(
-        talk.units, texts, language=language, resegmentation=resegmentation, rules=rules
-    )
+    units = [alike(unit) for unit in talk.units]
+    texts = [alike(segment.text) for segment in reference]
+    return resegment(units, texts, language=language, resegmentation=resegmentation, rules=rules)
 
 
 def _is_finished(talk: Instance, reference: Sequence[ReferenceSegment]) -> bool:

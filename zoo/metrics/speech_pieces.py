@@ -1,6 +1,8 @@
 """Splits the target speech of a stream into pieces for speech recognition and UTMOS."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -16,9 +18,38 @@ LONGEST: Seconds = 25.0  # maximum duration of a piece; the window of Whisper is
 PAUSE: Seconds = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class SpeechPiece:
+    """Consecutive outputs of a stream as one waveform.
+
+    Attributes:
+        samples: (n,) waveform at 16 kHz.
+        outputs: Positions of the outputs in the speech of the stream.
+        starts: Start of each output in the waveform.
+    """
+
+    samples: Tensor
+    outputs: range
+    starts: tuple[Seconds, ...]
+
+    def locate_end(self, time: Seconds) -> tuple[int, Seconds]:
+        """Return the output in which something ends, and when in it.
+
+        What ends between two outputs, or exactly at the start of one, belongs to the one before.
+
+        Args:
+            time: Seconds from the start of the waveform.
+
+        Returns:
+            Position of the output in the speech of the stream, and seconds from its start.
+        """
+        place = max(bisect_left(self.starts, time) - 1, 0)
+        return self.outputs[place], max(time - self.starts[place], 0.0)
+
+
 def split_speech(
     instance: Instance, *, language: Language, longest: Seconds = LONGEST
-) -> list[Tensor]:
+) -> list[SpeechPiece]:
     """Split the target speech of a stream into pieces, with gaps shortened to ``PAUSE``.
 
     Each piece ends at the last suitable place: a gap in the playback, else the end of a word, else
@@ -28,15 +59,12 @@ def split_speech(
         instance: Stream with target speech.
         language: Target language.
         longest: Maximum duration of a piece in seconds; a longer output is a piece of its own.
-
-    Returns:
-        (n,) waveforms at 16 kHz.
     """
     speech = instance.speech
     gaps = _gaps(speech)
     ranks = _rank_starts(instance, gaps, language)
 
-    pieces: list[Tensor] = []
+    pieces: list[SpeechPiece] = []
     first = 0
     while first < len(speech):
         durations = [
@@ -48,7 +76,7 @@ def split_speech(
         end = first + _count_fitting(durations, longest)
         if end < len(speech):
             end = max(range(first + 1, end + 1), key=lambda start: (ranks[start], start))
-        pieces.append(_concatenate(speech[first:end], gaps[first:end]))
+        pieces.append(_piece(speech, gaps, range(first, end)))
         first = end
     return pieces
 
@@ -60,12 +88,19 @@ def _gaps(speech: Sequence[SpeechOutput]) -> list[Seconds]:
     return [gap if gap > SHORTEST_GAP else 0.0 for gap in gaps]
 
 
-def _concatenate(speech: Sequence[SpeechOutput], gaps: Sequence[Seconds]) -> Tensor:
+def _piece(speech: Sequence[SpeechOutput], gaps: Sequence[Seconds], outputs: range) -> SpeechPiece:
     """Join outputs to one waveform, with at most ``PAUSE`` seconds of silence between them."""
     parts: list[Tensor] = []
-    for gap, output in zip(gaps, speech, strict=True):
-        parts += [torch.zeros(round(min(gap, PAUSE) * SAMPLE_RATE)), output.samples]
-    return torch.cat(parts[1:])  # without the gap before the first output
+    starts: list[Seconds] = []
+    length = 0
+    for output in outputs:
+        if parts:
+            parts.append(torch.zeros(round(min(gaps[output], PAUSE) * SAMPLE_RATE)))
+            length += parts[-1].numel()
+        starts.append(length / SAMPLE_RATE)
+        parts.append(speech[output].samples)
+        length += parts[-1].numel()
+    return SpeechPiece(torch.cat(parts), outputs, tuple(starts))
 
 
 def _rank_starts(instance: Instance, gaps: Sequence[Seconds], language: Language) -> list[int]:

@@ -1,11 +1,28 @@
 """The contract of speech recognisers: of target speech for scores, of corpora for filters."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from zoo.talks import Word
 
 if TYPE_CHECKING:
     import torch  # every evaluation imports this module, but only target speech needs torch
     from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """What a recogniser has found in a waveform.
+
+    Attributes:
+        text: the transcript; "" if the waveform is empty or digital silence.
+        words: words of the transcript, or its characters in a language without spaces, in seconds
+            from the start of the waveform; None: the model gives no times.
+    """
+
+    text: str
+    words: tuple[Word, ...] | None
 
 
 @runtime_checkable
@@ -50,4 +67,19 @@ class Recogniser(Protocol):
 
         Returns:
             One transcript per waveform; "" if the waveform is empty or digital silence.
+        """
+
+
+@runtime_checkable
+class TimedRecogniser(Recogniser, Protocol):
+    """A recogniser that can also tell when the words of a transcript were spoken."""
+
+    def recognise(self, waves: "Sequence[Tensor]") -> list[Recognised]:
+        """Transcribe waveforms with the times of their words.
+
+        Args:
+            waves: as for ``transcribe``, whose texts are the same.
+
+        Returns:
+            One result per waveform.
         """

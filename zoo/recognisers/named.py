@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from zoo.recognisers.base import Recognised
     from zoo.recognisers.network import RecogniserNetwork
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -94,3 +95,7 @@ class NamedRecogniser:
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         """See ``Recogniser``; call ``load`` first."""
         return self._network.transcribe(waves)
+
+    def recognise(self, waves: Sequence[Tensor]) -> list[Recognised]:
+        """See ``TimedRecogniser``: CTC models of characters and Whisper give times."""
+        return self._network.recognise(waves)

@@ -1,6 +1,7 @@
 """The network of a pretrained speech recogniser of Transformers."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -24,8 +25,11 @@ from zoo.backbones.common.pretrained.loading import (
 from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
 from zoo.languages import language as language_of
+from zoo.recognisers.base import Recognised
 from zoo.recognisers.pauses import split_at_pauses
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.recognisers.word_times import Timing, shifted, timing_of
+from zoo.talks import Word
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 NOUN = "recogniser"
 # Suffix of a model's class name in its config.json, and the class that loads such models.
@@ -77,6 +81,9 @@ class RecogniserNetwork:
             self._is_ctc = kind == "ForCTC"
             self._generate_options = {} if self._is_ctc else self._language_options()
             self._prompt = self._language_prompt()
+            self._timing = timing_of(
+                self._network, self._extractor, self._tokenizer, name=self.name, code=self.language
+            )
         self._network.to(device or "cpu")
 
     def kind(self) -> str:
@@ -144,40 +151,77 @@ class RecogniserNetwork:
         ).input_ids
         return ids[0]
 
-    @torch.inference_mode()
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         """See ``Recogniser``; call ``load`` first."""
+        return [found.text for found in self._recognise(waves, None)]
+
+    def recognise(self, waves: Sequence[Tensor]) -> list[Recognised]:
+        """See ``TimedRecogniser``; call ``load`` first."""
+        return self._recognise(waves, self._timing)
+
+    @torch.inference_mode()
+    def _recognise(self, waves: Sequence[Tensor], timing: Timing | None) -> list[Recognised]:
+        """Transcribe waveforms, with the times of their words if ``timing`` gives them."""
         assert self._network is not None, "call load first"
         pieces = [
-            (row, piece) for row, wave in enumerate(waves) for piece in self._audible_pieces(wave)
+            (row, start, piece)
+            for row, wave in enumerate(waves)
+            for start, piece in self._audible_pieces(wave)
         ]
 
         # Pieces of similar length share a batch, which keeps the padding short.
-        longest_first = sorted(range(len(pieces)), key=lambda index: -len(pieces[index][1]))
-        texts = [""] * len(pieces)
+        longest_first = sorted(range(len(pieces)), key=lambda index: -len(pieces[index][2]))
+        found = [Recognised("", ())] * len(pieces)
         for start in range(0, len(pieces), self.batch_size):
             batch = longest_first[start : start + self.batch_size]
-            transcripts = self._transcribe_batch([pieces[index][1] for index in batch])
-            for index, text in zip(batch, transcripts, strict=True):
-                texts[index] = text.strip()
+            results = self._recognise_batch([pieces[index][2] for index in batch], timing)
+            for index, result in zip(batch, results, strict=True):
+                found[index] = result
 
-        rows: list[list[str]] = [[] for _ in waves]
-        for (row, _), text in zip(pieces, texts, strict=True):
-            if text:
-                rows[row].append(text)
-        return [self._separator.join(row) for row in rows]
+        rows: list[list[tuple[Samples, Recognised]]] = [[] for _ in waves]
+        for (row, start, _), one in zip(pieces, found, strict=True):
+            if one.text:
+                rows[row].append((start, one))
+        return [self._joined(row) for row in rows]
 
-    def _audible_pieces(self, wave: Tensor) -> list[Tensor]:
-        """Split a waveform into pieces, without the pieces of digital silence."""
+    def _joined(self, parts: Sequence[tuple[Samples, Recognised]]) -> Recognised:
+        """Join what was found in the pieces of a waveform, each with its start."""
+        text = self._separator.join(one.text for _, one in parts)
+        words: list[Word] = []
+        for start, one in parts:
+            if one.words is None:
+                return Recognised(text, None)
+            words += shifted(one.words, start / SAMPLE_RATE)
+        return Recognised(text, tuple(words))
+
+    def _audible_pieces(self, wave: Tensor) -> list[tuple[Samples, Tensor]]:
+        """Split a waveform into pieces with their starts, without those of digital silence."""
         pieces = split_at_pauses(wave, round(self.piece_seconds * SAMPLE_RATE))
-        return [piece for piece in pieces if bool(piece.any())]
+        starts = accumulate((len(piece) for piece in pieces), initial=0)
+        return [
+            (start, piece)
+            for start, piece in zip(starts, pieces, strict=False)
+            if bool(piece.any())
+        ]
 
-    def _transcribe_batch(self, waves: Sequence[Tensor]) -> list[str]:
-        """Transcribe waveforms in one pass of the network."""
+    def _recognise_batch(self, waves: Sequence[Tensor], timing: Timing | None) -> list[Recognised]:
+        """Transcribe waveforms in one pass of the network; ``timing`` as in ``_recognise``."""
+        paths: list[Tensor] | None = None
         if self._is_ctc:
             paths = best_paths(self._network, self._extractor, waves)
-            return [str(self._tokenizer.decode(path.tolist())) for path in paths]
+            texts = [str(self._tokenizer.decode(path.tolist())) for path in paths]
+        else:
+            texts = self._generate(waves)
+        texts = [text.strip() for text in texts]
+        if timing is None:
+            return [Recognised(text, None) for text in texts]
+        return [
+            Recognised(text, words)
+            for text, words in zip(texts, timing.words(waves, texts, paths), strict=True)
+        ]
 
+    def _generate(self, waves: Sequence[Tensor]) -> list[str]:
+        """Transcribe waveforms with a sequence-to-sequence model."""
         inputs = features(self._extractor, waves, return_attention_mask=True)
         options = dict(self._generate_options)
         if self._prompt is not None:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from zoo.formats.speech import mix_file, target_file
 from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
+from zoo.metrics.drift import segment_lags
 from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_test_set, test_set_label
@@ -87,6 +88,7 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
                 references=references,
             ),
             "speech": _speech(stream, rows[stream.row]),
+            "behind": _behind(stream),
         }
         for stream in streams
     ]
@@ -302,6 +304,15 @@ def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
         "both": both,
         "pieces": pieces,
     }
+
+
+def _behind(stream: ReportStream) -> list[list[Seconds | None]]:
+    """Return [end of the source, lag, computation-aware lag] of segments with recognised speech."""
+    aware = dict(segment_lags(stream.spoken, aware=True))
+    return [
+        [round(end, 2), round(lag, 2), round(aware[end], 2) if end in aware else None]
+        for end, lag in segment_lags(stream.spoken)
+    ]
 
 
 def _emissions(instance: Instance) -> Iterator[list[float]]:

@@ -44,6 +44,8 @@ def report_streams(
     instances: Sequence[Instance],
     talks: Sequence[Talk],
     segments: Sequence[ScoredSegment],
+    *,
+    spoken: Sequence[ScoredSegment] = (),
 ) -> Iterator[ReportStream]:
     """Yield the streams of a row as the HTML report shows them.
 
@@ -52,10 +54,18 @@ def report_streams(
         instances: streams of the row.
         talks: talk of each stream.
         segments: segments of all talks, talk after talk.
+        spoken: the same segments with the recognised words of the target speech; may be empty.
     """
-    remaining = iter(segments)
+    remaining, of_speech = iter(segments), iter(spoken)
     for instance, talk in zip(instances, talks, strict=True):
-        yield ReportStream(row, instance, talk, tuple(islice(remaining, len(talk.segments))))
+        count = len(talk.segments)
+        yield ReportStream(
+            row,
+            instance,
+            talk,
+            segments=tuple(islice(remaining, count)),
+            spoken=tuple(islice(of_speech, count)),
+        )
 
 
 def row_folder(run: Path, place: int, system: str, knob: KnobValue | None) -> Path:

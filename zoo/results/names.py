@@ -18,6 +18,7 @@ TableKind = Literal[
 ADDED_COLUMNS: tuple[TableKind, ...] = ("speech", "transcript", "revised", "regime", "rated")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 DOCUMENTS = "Doc"  # beginning of the names of scores of whole talks
+ASR = "ASR_"  # beginning of the names of scores of recognised target speech
 # Column of the latency regime of a row, which is no score: its settings name it.
 REGIME = "Regime"
 HUMAN_RATING = "HumanRating"  # of raters of the page (``zoo.results.ratings``)
@@ -120,6 +121,8 @@ SCORES = (
     _time("StartOffset_CA", "Start\nOffset_CA", columns={"unreferenced": 1}, of="output"),
     _latency("EndOffset", "End\nOffset", columns={"unreferenced": 0}, of="output"),
     _time("EndOffset_CA", "End\nOffset_CA", columns={"unreferenced": 1}, of="output"),
+    _latency("SpeechLongYAAL", "Speech\nLongYAAL", columns={"speech": 2}, of="speech"),
+    _time("SpeechDrift", "Speech\nDrift", columns={"speech": 2}, of="speech"),
     _time("DiscontinuitySum", of="speech"),
     _time("DiscontinuityAve", of="speech"),
     Entry("DiscontinuityNum", of="speech", better="lower"),
@@ -207,7 +210,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     it is shown as that tool does.
     """
     kinds = {table_kind(row) for row in rows}
-    comet = [find_entry(name).column() for name in comet_scores(rows)]
+    comet = [find_entry(name).column() for name in (*comet_scores(rows), *spoken_comet(rows))]
     scored = {
         name
         for row in rows
@@ -240,6 +243,12 @@ def _columns(kind: TableKind, scored: Collection[str] = ()) -> list[Column]:
 def comet_scores(rows: Sequence[Row]) -> list[str]:
     """Return the names of the COMET scores that any row has."""
     return list(dict.fromkeys(name for row in rows for name in row.settings.comet))
+
+
+def spoken_comet(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the COMET scores of recognised target speech that any row has."""
+    names = [ASR + name for name in comet_scores(rows)]
+    return [name for name in names if any(name in row.scores for row in rows)]
 
 
 def _in_milliseconds(column: Column) -> Column:

@@ -1,4 +1,8 @@
-"""Reference segments of a row with the output that was assigned to them: ``segments.jsonl``."""
+"""Reference segments of a row with the output that was assigned to them: ``segments.jsonl``.
+
+``speech_segments.jsonl`` has the recognised words of the target speech in their place, and the ends
+of their playback as delays.
+"""
 
 import os
 from collections import Counter
@@ -16,6 +20,8 @@ from zoo.results.settings import STRICT
 from zoo.types import Seconds
 
 NAME = "segments.jsonl"  # beside the log of the row
+# The same segments with the words that a recogniser found in the target speech.
+SPOKEN_NAME = "speech_segments.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,18 @@ class ScoredSegment:
 def write_segments(path: Path, segments: Sequence[ScoredSegment]) -> None:
     """Write the segments of a row, one line each, talk after talk."""
     write_text(path, json_lines(asdict(segment) for segment in segments))
+
+
+def write_spoken_segments(folder: Path, segments: Sequence[ScoredSegment]) -> None:
+    """Write the segments of a row with the recognised words of its target speech.
+
+    Without segments the file of an earlier scoring is removed.
+    """
+    path = folder / SPOKEN_NAME
+    if segments:
+        write_segments(path, segments)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def read_segments(path: Path, *, needed_by: str, count: int | None = None) -> list[ScoredSegment]:

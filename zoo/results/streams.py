@@ -11,7 +11,7 @@ from zoo.disk.tar_members import stored_in
 from zoo.errors import ZooError
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
-from zoo.results.segments import ScoredSegment, read_segments
+from zoo.results.segments import SPOKEN_NAME, ScoredSegment, read_segments
 from zoo.results.store import StreamStore
 from zoo.streaming.elapsed import with_convention
 from zoo.talks import Talk
@@ -29,12 +29,14 @@ class ReportStream:
         instance: emitted words with delays.
         talk: the talk.
         segments: reference segments of the talk.
+        spoken: the same segments with the recognised words of the target speech; may be empty.
     """
 
     row: int
     instance: Instance
     talk: Talk
     segments: tuple[ScoredSegment, ...] = ()
+    spoken: tuple[ScoredSegment, ...] = ()
 
 
 def write_talks(folder: Path, talks: Sequence[Talk]) -> None:
@@ -72,15 +74,21 @@ def finished_streams(rows: Sequence[Row], folder: Path) -> Iterator[ReportStream
             continue
         if run not in talks_of_run:
             talks_of_run[run] = {talk.name: playable(talk) for talk in manifest.read(run / TALKS)}
-        found = read_segments(
-            segments, needed_by="a page of several runs", count=row.settings.segments
-        )
-        of_talk = {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
+        of_talk = _by_talk(segments, row)
+        spoken = log.with_name(SPOKEN_NAME)
+        words = _by_talk(spoken, row) if spoken.is_file() else {}
         if unknown := of_talk.keys() - talks_of_run[run].keys():
             raise ZooError(
                 f"{segments} is damaged: talk {min(unknown)!r} is not in {TALKS} of its run."
             )
-        yield from _streams(place, row, log.parent, of_talk, talks_of_run[run])
+        for stream in _streams(place, row, log.parent, of_talk, talks_of_run[run]):
+            yield replace(stream, spoken=words.get(stream.talk.name, ()))
+
+
+def _by_talk(path: Path, row: Row) -> dict[str, tuple[ScoredSegment, ...]]:
+    """Return the segments of a row by talk. Raises ZooError for a damaged file."""
+    found = read_segments(path, needed_by="a page of several runs", count=row.settings.segments)
+    return {talk: tuple(items) for talk, items in groupby(found, lambda one: one.talk)}
 
 
 def _streams(

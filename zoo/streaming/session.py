@@ -58,6 +58,7 @@ class Session:
         policy_state: State of the policy for this stream.
         history_state: State of the history for this stream.
         synthesizer_state: State of the synthesizer for this stream.
+        playback_state: State of the playback for this stream.
     """
 
     talk: str
@@ -80,6 +81,7 @@ class Session:
     policy_state: Any = None
     history_state: Any = None
     synthesizer_state: Any = None
+    playback_state: Any = None
 
     def receive(self, chunk: SpeechChunk) -> None:
         """Append newly received audio."""

@@ -14,18 +14,20 @@ from zoo.context.base import ContextSource
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import DETECTED, Language
+from zoo.languages import Language
+from zoo.playback.base import Playback, PlaybackState
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.stages import stage
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
-from zoo.systems.binding import bind
+from zoo.systems.binding import bind, check_languages
 from zoo.systems.limits import audio_problem, in_samples
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
     concatenate,
+    played,
     record_missing_output,
     record_transcript,
     revise_output,
@@ -39,7 +41,6 @@ from zoo.types import (
     NO_CONTEXT,
     SAMPLE_RATE,
     Action,
-    Capability,
     Cut,
     Decision,
     EventKind,
@@ -73,6 +74,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Duration of a base chunk in seconds.
         latency_multiplier: Number of base chunks per step.
         synthesizer: Generates target speech. None: text output only.
+        playback: Shortens target speech while its playback is behind. None: nothing does.
         context: Reads what prompts contain besides the speech. None: nothing.
         step_order: Order of the last two parts of a step: ``speech_first`` synthesises new words
             with all text that was kept before them; ``history_first`` only with the text that the
@@ -97,6 +99,7 @@ class StreamingSystem(TranslatingSystem):
         chunk_seconds: Seconds,
         latency_multiplier: int = 1,
         synthesizer: Synthesizer | None = None,
+        playback: Playback | None = None,
         context: ContextSource | None = None,
         step_order: StepOrder = "speech_first",
         end_silence_seconds: Seconds = 0.1,
@@ -113,20 +116,14 @@ class StreamingSystem(TranslatingSystem):
         check_choice("system.step_order", step_order, get_args(StepOrder))
         check_numbers(f"System {name!r}", least=0, most=10, end_silence_seconds=end_silence_seconds)
         history.guard(by_default=backbone.guarded)
-        self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer, context)
-        if self.source_language is DETECTED and not backbone.detects_language:
-            raise ZooError(
-                f"{type(backbone).__name__} does not detect the language of the speech; set "
-                "source_language, or choose backbone=whisper."
-            )
-        backbone.check_languages(self.source_language, self.target_language)
-        if synthesizer:
-            synthesizer.check(self.target_language)
+        self.needs = bind(backbone, policy, history, synthesizer, context, playback)
+        check_languages(backbone, synthesizer, self.source_language, self.target_language)
 
         self.backbone = backbone
         self.policy = policy
         self.history = history
         self.synthesizer = synthesizer
+        self.playback = playback
         self.context = context
         self.step_order = step_order
         self.end_silence_seconds = end_silence_seconds
@@ -160,6 +157,7 @@ class StreamingSystem(TranslatingSystem):
             "policy": self.policy,
             "history": self.history,
             "synthesizer": self.synthesizer,
+            "playback": self.playback,
             "context": self.context,
         }
         return [f"{name}={type(part).__name__}" for name, part in parts.items() if part is not None]
@@ -220,6 +218,7 @@ class StreamingSystem(TranslatingSystem):
         session.policy_state, session.history_state = self.policy.open(), self.history.open()
         session.backbone_state = self.backbone.open(session)
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
+        session.playback_state = PlaybackState()
         return session
 
     def unnamed_weights(self) -> str | None:
@@ -310,7 +309,7 @@ class StreamingSystem(TranslatingSystem):
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
-        return actions
+        return played(self.playback, sessions, chunks, actions)
 
     def _decode(
         self, sessions: Sequence[Session], requests: Mapping[int, StreamRequest]

@@ -10,6 +10,8 @@ from zoo.backbones.common.families import concrete_classes
 from zoo.context.base import ContextSource
 from zoo.errors import ZooError
 from zoo.history.base import History
+from zoo.languages import DETECTED, Language
+from zoo.playback.base import Playback
 from zoo.policies.base import Policy
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
@@ -23,6 +25,7 @@ def bind(
     history: History,
     synthesizer: Synthesizer | None = None,
     context: ContextSource | None = None,
+    playback: Playback | None = None,
 ) -> frozenset[Capability]:
     """Check that a backbone exposes every capability that the other parts need.
 
@@ -32,13 +35,14 @@ def bind(
         history: History of the system.
         synthesizer: Synthesizer of the system. None: text output only.
         context: Context source of the system. None: prompts without context.
+        playback: What shortens late target speech. None: nothing does.
 
     Returns:
         All capabilities that the parts need.
 
     Raises:
         ZooError: The backbone lacks a capability, or the policy revises output that another part
-            needs. The message names it and the choices that fit.
+            needs, or there is no speech to shorten. The message names it and the choices that fit.
     """
     needs: frozenset[Capability] = frozenset()
     parts: list[tuple[str, type[Part], Part | None]] = [
@@ -62,7 +66,36 @@ def bind(
         needs |= part.needs
     if policy.revises:
         _check_revised(policy, history, synthesizer)
+    if playback is not None and synthesizer is None:
+        raise ZooError(
+            f"Playback {type(playback).__name__} shortens target speech, and the system has none; "
+            "choose a synthesizer, such as synthesizer=espeak, or playback=queue."
+        )
     return needs
+
+
+def check_languages(
+    backbone: Backbone, synthesizer: Synthesizer | None, source: Language, target: Language
+) -> None:
+    """Check the languages of a system.
+
+    Args:
+        backbone: Backbone of the system.
+        synthesizer: Synthesizer of the system, which must speak ``target``. None: text output only.
+        source: Source language, or ``DETECTED``.
+        target: Target language.
+
+    Raises:
+        ZooError: A part does not support its languages.
+    """
+    if source is DETECTED and not backbone.detects_language:
+        raise ZooError(
+            f"{type(backbone).__name__} does not detect the language of the speech; set "
+            "source_language, or choose backbone=whisper."
+        )
+    backbone.check_languages(source, target)
+    if synthesizer:
+        synthesizer.check(target)
 
 
 def _check_revised(policy: Policy, history: History, synthesizer: Synthesizer | None) -> None:

@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.history.base import History
+from zoo.playback.base import Playback
 from zoo.streaming.session import Session
+from zoo.streaming.stages import stage
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -109,3 +111,31 @@ def concatenate(actions: Sequence[Action]) -> Action:
         retracted += max(-kept, 0)
         text = text[: max(kept, 0)] + action.text
     return Action(text=text, speech=torch.cat(speech) if speech else None, retracted=retracted)
+
+
+@stage("synthesizer")
+def played(
+    playback: Playback | None,
+    sessions: Sequence[Session],
+    chunks: Sequence[SpeechChunk],
+    actions: Sequence[Action],
+) -> list[Action]:
+    """Return the outputs of a step with their speech as it is played.
+
+    Args:
+        playback: What shortens speech; None: nothing.
+        sessions: The streams.
+        chunks: What each stream has received in the step.
+        actions: Output of each stream.
+    """
+    if playback is None:
+        return list(actions)
+    heard: list[Action] = []
+    for session, chunk, action in zip(sessions, chunks, actions, strict=True):
+        state = session.playback_state
+        playback.receive(state, chunk.samples.numel())
+        speech = action.speech
+        heard.append(
+            action if speech is None else replace(action, speech=playback.play(state, speech))
+        )
+    return heard

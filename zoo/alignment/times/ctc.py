@@ -24,15 +24,14 @@ from zoo.backbones.common.pretrained.loading import (
     load_network,
     load_part,
 )
-from zoo.backbones.ctc.best_path import frame_logits
+from zoo.backbones.ctc.best_path import frame_logits, frame_samples
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import language as language_of
 from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE, Samples, Seconds
+from zoo.types import SAMPLE_RATE, Seconds
 
 NOUN = "CTC recogniser"
-TICK: Samples = 160  # 10 ms; the frames of all CTC models last a multiple of this
 
 
 class CTCTimes:
@@ -110,7 +109,7 @@ class CTCTimes:
             network = load_network(AutoModelForCTC, name, self.dtype).requires_grad_(False)
             self._letters = self._read_letters(name, network.config.vocab_size)
             self._network = network
-            self._hop = self._frame_samples()
+            self._hop = frame_samples(network, self._extractor)
         self._network.to(device or "cpu")
 
     def _read_letters(self, name: str, tokens: int) -> Letters:
@@ -135,13 +134,6 @@ class CTCTimes:
         has_delimiter = delimiter is not None and self.language.separator != ""
         delimiter_id = self._tokenizer.word_delimiter_token_id if has_delimiter else None
         return Letters(vocabulary, delimiter_id, tokens)
-
-    @torch.inference_mode()
-    def _frame_samples(self) -> Samples:
-        """Return the samples from one frame to the next: those of 2 s divided by their frames."""
-        wave = torch.zeros(2 * SAMPLE_RATE)
-        [logits] = frame_logits(self._network, self._extractor, [wave])
-        return round(len(wave) / len(logits) / TICK) * TICK
 
     def times(self, talk: Talk, segments: Sequence[Segment]) -> list[TimedWords]:
         """See ``WordTimer``; call ``load`` first."""

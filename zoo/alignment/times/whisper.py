@@ -1,18 +1,13 @@
 """Word times by the cross-attention of Whisper (Radford et al., 2023), in all its languages.
 
-Some attention heads of the decoder follow the audio; the generation_config.json of OpenAI's models
-lists them. The transcript is forced, so its words are those of the corpus.
+The transcript is forced, so its words are those of the corpus.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import ceil
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     GenerationConfig,
     WhisperFeatureExtractor,
@@ -21,38 +16,38 @@ from transformers import (
 )
 
 from zoo.alignment.times.base import TimedWords
-from zoo.alignment.times.monotonic import first_frames
 from zoo.alignment.times.tokens import Tokens, word_tokens
+from zoo.alignment.times.whisper_attention import (
+    WhisperAttention,
+    frames_of,
+    heads_of,
+    opening_ids,
+    timed_parts,
+)
 from zoo.audio import files as audio
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import (
-    alignment_heads,
     check_extractor,
-    control_id,
     load_network,
     load_part,
     model_type,
 )
-from zoo.backbones.ctc.best_path import features
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import language as language_of
 from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE, Samples, Seconds
+from zoo.types import Seconds
 
 NOUN = "Whisper"
-FRAME: Samples = 320  # 20 ms, of the encoder
 LONGEST: Seconds = 30  # length of the encoder's input
-FLOOR = 1e-3  # attention below it counts as this much, so that no single frame decides
 
 
 class WhisperTimes:
     """An aligner that finds the best monotonic path through Whisper's attention to the audio.
 
     The weights of a token are those of the position that predicts it, averaged over the alignment
-    heads; the path maximises the sum of their logarithms. A token lasts until the path reaches the
-    next one, so a word before a pause may last into the pause.
+    heads (``zoo.alignment.times.whisper_attention``).
 
     Args:
         name: hub id or folder of a Whisper.
@@ -105,11 +100,7 @@ class WhisperTimes:
                 f"{name} does not recognise {self.language.name}; choose word_times.language from: "
                 f"{codes}."
             )
-        start = control_id(config, "decoder_start_token_id", name)
-        tasks = fields.get("task_to_id") or {}
-        language_ids = [languages[token], tasks.get("transcribe")] if languages else []
-        ids = [start, *language_ids, fields.get("no_timestamps_token_id")]
-        return [number for number in ids if number is not None]
+        return opening_ids(config, self.language.code, name)
 
     def load(self, device: torch.device | None = None) -> None:
         """See ``WordTimer``."""
@@ -124,7 +115,9 @@ class WhisperTimes:
             network = load_network(  # only this attention returns its weights
                 WhisperForConditionalGeneration, name, self.dtype, attn_implementation="eager"
             )
-            self._heads = _alignment_heads(network, name)
+            self._attention = WhisperAttention(
+                network, self._extractor, heads_of(network, name), self._start
+            )
             self._room = int(network.config.max_target_positions)
             self._network = network.requires_grad_(False)
         self._network.to(device or "cpu")
@@ -157,93 +150,29 @@ class WhisperTimes:
         count, room = len(tokens.ids), self._room - len(self._start)
         return f"its {count} tokens are more than {room}" if count > room else ""
 
-    @torch.inference_mode()
     def _align(self, talk: Talk, rows: Sequence[tuple[Segment, Tokens]]) -> list[TimedWords]:
         """Align segments in one batch."""
         waves = [
             audio.load(talk.file, start=talk.offset + segment.offset, duration=segment.duration)
             for segment, _ in rows
         ]
-        weights, log_probs = self._forced(waves, [tokens.ids for _, tokens in rows])
+        weights, log_probs = self._attention.forced(waves, [tokens.ids for _, tokens in rows])
         results = []
         for wave, row_weights, row_log_probs, (segment, tokens) in zip(
             waves, weights, log_probs, rows, strict=True
         ):
-            frames = max(1, ceil(len(wave) / FRAME))
-            firsts = first_frames(row_weights[:, :frames].clamp_min(FLOOR).log())
-            if firsts is None:
-                problem = f"its {frames} frames are too few for the {len(tokens.ids)} tokens"
-                results.append(TimedWords(problem=f"{problem} of its text"))
+            parts = timed_parts(tokens, row_weights, len(wave))
+            if parts is None:
+                problem = f"its {frames_of(len(wave))} frames are too few for the "
+                results.append(TimedWords(problem=f"{problem}{len(tokens.ids)} tokens of its text"))
                 continue
-            words = transcript_words(
-                replace(segment, words=self._words(tokens, firsts, segment)), self.language
-            )
+            timed = replace(segment, words=tuple(_in_talk(part, segment) for part in parts))
+            words = transcript_words(timed, self.language)
             results.append(TimedWords(tuple(words), score=float(row_log_probs.mean())))
         return results
 
-    def _forced(
-        self, waves: Sequence[Tensor], texts: Sequence[Sequence[int]]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """Run the network over waves with their texts.
 
-        Args:
-            waves: (samples,) audio of each segment.
-            texts: token ids of each segment.
-
-        Returns:
-            For each segment, the attention (tokens + 1, encoder frames) of its tokens and of the
-            end of the text, and the log-probabilities (tokens,) of its tokens.
-        """
-        device = self._network.device
-        inputs = features(self._extractor, waves)["input_features"].to(device, self.dtype)
-        memory = self._network.model.encoder(inputs).last_hidden_state
-        ids = pad_sequence(
-            [torch.tensor([*self._start, *text]) for text in texts], batch_first=True
-        ).to(device)
-        decoded = self._network.model.decoder(
-            input_ids=ids, encoder_hidden_states=memory, use_cache=False, output_attentions=True
-        )
-        layers = decoded.cross_attentions  # each (batch, heads, tokens, encoder frames)
-        attention = torch.stack([layers[layer][:, head] for layer, head in self._heads]).mean(dim=0)
-        weights, log_probs = [], []
-        first = len(self._start) - 1  # the position that predicts the first token of the text
-        for row, text in enumerate(texts):
-            weights.append(attention[row, first : first + len(text) + 1].float())
-            states = decoded.last_hidden_state[row, first : first + len(text)]
-            scores = self._network.proj_out(states).float().log_softmax(dim=-1)
-            log_probs.append(scores.gather(1, torch.tensor(text, device=device)[:, None])[:, 0])
-        return weights, log_probs
-
-    @staticmethod
-    def _words(tokens: Tokens, firsts: Sequence[int], segment: Segment) -> tuple[Word, ...]:
-        """Return the parts of a transcript with times, in seconds from the start of the talk.
-
-        Args:
-            tokens: tokens of the transcript.
-            firsts: first frame of each token and of the end of the text.
-            segment: segment, which all words lie in.
-        """
-        edges = [firsts[index] for index in (*tokens.firsts, len(tokens.ids))]
-        times = [min(segment.offset + frame * FRAME / SAMPLE_RATE, segment.end) for frame in edges]
-        return tuple(
-            Word(text, start, end)
-            for text, (start, end) in zip(tokens.texts, pairwise(times), strict=True)
-        )
-
-
-def _alignment_heads(network: Any, name: str) -> list[tuple[int, int]]:
-    """Return pairs of layer and head: those of the generation config, or the upper half of all.
-
-    Raises:
-        ZooError: the decoder lacks one of them.
-    """
-    depth, heads = network.config.decoder_layers, network.config.decoder_attention_heads
-    every = [(layer, head) for layer in range(depth) for head in range(heads)]
-    listed = alignment_heads(network.generation_config.to_dict(), depth, heads)
-    chosen = [(int(layer), int(head)) for layer, head in listed]
-    if missing := [pair for pair in chosen if pair not in every]:
-        raise ZooError(
-            f"The generation_config.json of {name} lists alignment heads that the decoder of "
-            f"{depth} layers with {heads} heads lacks: {missing}."
-        )
-    return chosen
+def _in_talk(part: Word, segment: Segment) -> Word:
+    """Return a part of a segment with times from the start of the talk, within the segment."""
+    start, end = (min(segment.offset + time, segment.end) for time in (part.start, part.end))
+    return Word(part.text, start, end)

@@ -14,6 +14,7 @@ from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Samples
 
 SHORTEST: Samples = 1600  # 100 ms; shorter waves are zero-padded, as convolutions need some input
+TICK: Samples = 160  # 10 ms; the frames of all CTC models last a multiple of this
 
 
 @stage("encoder")
@@ -48,6 +49,19 @@ def frame_logits(network: Any, extractor: Any, waves: Sequence[Tensor]) -> Itera
     batch_size = max(1, len(waves)) if extractor.return_attention_mask else 1
     for start in range(0, len(waves), batch_size):
         yield from _logits(network, extractor, waves[start : start + batch_size])
+
+
+@torch.inference_mode()
+def frame_samples(network: Any, extractor: Any) -> Samples:
+    """Return the samples from one frame to the next: those of 2 s divided by their frames.
+
+    Args:
+        network: CTC model of Transformers.
+        extractor: Feature extractor of the network.
+    """
+    wave = torch.zeros(2 * SAMPLE_RATE)
+    [logits] = frame_logits(network, extractor, [wave])
+    return round(len(wave) / len(logits) / TICK) * TICK
 
 
 def _logits(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:

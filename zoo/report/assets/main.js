@@ -17,6 +17,7 @@ function showStream() {
   byId("seek").max = Math.ceil(clock.duration * 10) / 10; // a multiple of its step
   byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
+  drawBehind(state.view, seek);
   showTimeline(state.view, at);
   showPanels(views);
   notify();
@@ -95,7 +96,7 @@ function setUpTalks() {
   listRows();
   if (!parameters.has("beside")) chooseBeside();
   showStream();
-  onWidth(byId("overview"), () => { drawOverview(state.view, seek); moveTimeline(clock.time); });
+  onWidth(byId("overview"), () => { drawOverview(state.view, seek); drawBehind(state.view, seek); moveTimeline(clock.time); });
   if (parameters.has("t")) seek(Number(parameters.get("t")) || 0);
   setUpRating();
   const rated = (parameters.get("rate") ?? "").split(",").filter(Boolean).map(Number);

@@ -1,0 +1,1 @@
+"""What playback of target speech does when it falls behind: shortens new speech, or nothing."""
