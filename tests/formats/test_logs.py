@@ -144,7 +144,7 @@ REFUSED: list[tuple[Any, list[Any] | str | bytes, str]] = [  # format, records o
     ("simuleval", [changed(chunks=[1], chunk_of=[0, 0])], NO_LOG),
     ("simuleval", [changed(chunks=[[1000, 1]], chunk_of=[1, 1])], "line 1: talk .* chunks that it"),
     ("simuleval", [RECORD, RECORD], "index 0 twice"),
-    ("simuleval", [changed(intervals=[[0, 1]])], "speech output"),
+    ("simuleval", [changed(intervals=[[0, 1]])], "the wave file eins zwei, which is missing"),
     ("simuleval", [[1, 2]], "line 1, is not a JSON object"),
     ("simuleval", [], "is empty"),
     ("simuleval", event(chunk=1), "has events of chunks that it lacks"),

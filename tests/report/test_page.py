@@ -536,8 +536,9 @@ addEventListener("load", () => {
   const line = () => document.querySelector("#behind .behind");
   const drawn = () => line()?.getAttribute("d").split("L").length;
   const lines = [drawn()];
-  document.querySelector('input[name="clock"][value="aware"]').click();
+  document.querySelector('input[name="clock"][value="ideal"]').click();
   lines.push(drawn());
+  document.querySelector('input[name="clock"][value="aware"]').click();
   document.querySelector("#behind svg").dispatchEvent(new PointerEvent("pointermove"));
   document.body.setAttribute("data-lines", lines.join(" "));
   document.body.setAttribute("data-tip", document.querySelector("#tip").textContent);
@@ -557,7 +558,7 @@ def test_how_far_speech_is_behind_is_drawn_in_a_browser(
     # Source ends at 2.5 and 5 s; playback of the last words at 4 and 7.25 s.
     assert page.data["streams"][0]["behind"] == [[2.5, 1.5, 2.0], [5.0, 2.25, None]]
     dom = browse(tmp_path / "report.html", BEHIND_SCRIPT)
-    assert 'data-lines="2 1"' in dom
+    assert 'data-lines="1 2"' in dom
     assert "2.00 s behindsource until 2.50 s, its translation played until 4.50 s" in dom
     write_page(tmp_path / "text.html", [row()], [speech_stream])
     assert 'class="behind"' not in browse(tmp_path / "text.html", "")

@@ -2,7 +2,7 @@
 function drawBehind(view, go) {
   const holder = byId("behind");
   holder.replaceChildren();
-  const points = view.behind.map(([end, ideal, aware]) => [end, view.onAware ? aware : ideal]).filter(([, lag]) => lag !== null);
+  const points = view.behind.map(([end, ideal, aware]) => [end, view.isAware ? aware : ideal]).filter(([, lag]) => lag !== null);
   holder.previousElementSibling.hidden = !points.length;
   if (!points.length) return; // the holder stays: its width is observed
   const lags = points.map(([, lag]) => lag);
