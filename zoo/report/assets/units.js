@@ -10,7 +10,6 @@ function makeView(stream, mode) {
   const view = { ...stream, ...talk, target: data.rows[stream.row].target, references: data.references[stream.references] };
   Object.assign(view, { delays: [], elapsed: [], emissions: [], segmentOf: [] });
   const aware = mode === "aware" && stream.aware;
-  view.onAware = aware;
   let first = 0;
   for (const [count, delay, elapsed] of stream.emissions) {
     const time = aware ? elapsed : delay;
