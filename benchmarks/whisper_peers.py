@@ -17,6 +17,7 @@ safetensors, Transformers).
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -289,6 +290,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     for name in ("whisper", "recordings"):
         if getattr(options, name) is None:
             raise ZooError(f"whisper_peers needs --{name} FOLDER.")
+    if shutil.which(options.python) is None:
+        raise ZooError(f"There is no interpreter {options.python}.")
     for name in ("whisper", *PEERS):
         folder = getattr(options, name)
         if folder is not None and not folder.is_dir():

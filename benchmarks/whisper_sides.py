@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 RATE = 16000
+MULTILINGUAL = 51865  # tokens of the smallest vocabulary of several languages
 WARM_UP = 3  # chunks of the first recording before it is measured
 # Names of a state dict of Transformers, and of OpenAI's code; the first that fits is replaced.
 RENAMED = (
@@ -107,11 +108,13 @@ class SimulStreaming:
         # The tool loads files of OpenAI by their names; other files have no alignment heads there.
         loop.load_model = lambda **_: openai_whisper(Path(settings["whisper"]))  # type: ignore[attr-defined]
 
+        vocabulary = configuration(Path(settings["whisper"]))["vocab_size"]
+        is_multilingual = vocabulary >= MULTILINGUAL  # the tool reads it from the name of a file
         parser = argparse.ArgumentParser()
         common.processor_args(parser)
         tool.simulwhisper_args(parser)
         arguments = {
-            "model_path": "base.pt",  # a name of a multilingual model
+            "model_path": "whisper.pt" if is_multilingual else "whisper.en.pt",
             "language": settings["language"],
             "min-chunk-size": settings["chunk_seconds"],
             "frame_threshold": settings["frames"],
@@ -210,14 +213,20 @@ def openai_name(name: str) -> str:
     return ".".join(PROJECTIONS.get(part, part) for part in parts)
 
 
+def configuration(folder: Path, file: str = "config.json") -> dict[str, Any]:
+    """Return a configuration of Transformers."""
+    contents: dict[str, Any] = json.loads((folder / file).read_text(encoding="utf-8"))
+    return contents
+
+
 def openai_whisper(folder: Path) -> Any:
     """Return SimulStreaming's network with the weights and heads of a folder of Transformers."""
     import torch
     from safetensors.torch import load_file
 
     network = importlib.import_module("simulstreaming.whisper.simul_whisper.whisper.model")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    config = configuration(folder)
+    generation = configuration(folder, "generation_config.json")
     dimensions = network.ModelDimensions(
         n_mels=config["num_mel_bins"],
         n_audio_ctx=config["max_source_positions"],
