@@ -6,7 +6,7 @@
 Same weights, recordings and chunks on all sides: SimulStreaming, whisper_streaming with
 faster-whisper in int8, and the zoo. Each side is a process of its own with the defaults of its
 command line, and gets each chunk in turn, so that other load meets all of them alike. The CPU time
-is that of the steps, without loading and the first chunks. All outputs are scored by the zoo. Words
+is that of the steps, after loading and a warm-up. All outputs are scored by the zoo. Words
 differ: read a ratio with the word error rates beside it.
 
 ``CLONE`` is a clone of ufal/SimulStreaming or ufal/whisper_streaming; a tool without one is left
