@@ -90,7 +90,33 @@ class Zoo:
         return action.text
 
 
-class SimulStreaming:
+class OnlineTool:
+    """A tool with the interface of whisper_streaming, which SimulStreaming has, too.
+
+    Attributes:
+        online: Its stream.
+    """
+
+    online: Any
+
+    def open(self) -> None:
+        """Begin a new stream."""
+        self.online.init()
+
+    def step(self, samples: np.ndarray, *, final: bool) -> str:
+        """Return the text of one step, and after the last one that of the end."""
+        self.online.insert_audio_chunk(samples)
+        outputs = [self.online.process_iter()]
+        if final:
+            outputs.append(self.online.finish())
+        return "".join(map(self.text_of, outputs))
+
+    def text_of(self, output: Any) -> str:
+        """Return the text of an output."""
+        raise NotImplementedError
+
+
+class SimulStreaming(OnlineTool):
     """SimulStreaming's loop for simulations, on the weights of a folder of Transformers.
 
     Args:
@@ -123,20 +149,12 @@ class SimulStreaming:
         given = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
         _, self.online = tool.simul_asr_factory(parser.parse_args(given))
 
-    def open(self) -> None:
-        """Begin a new stream."""
-        self.online.init()
-
-    def step(self, samples: np.ndarray, *, final: bool) -> str:
-        """Return the text of one step, and after the last one that of the end."""
-        self.online.insert_audio_chunk(samples)
-        outputs = [self.online.process_iter()]
-        if final:
-            outputs.append(self.online.finish())
-        return "".join(output.get("text", "") for output in outputs)
+    def text_of(self, output: Any) -> str:
+        """Return the text of an output."""
+        return str(output.get("text", ""))
 
 
-class WhisperStreaming:
+class WhisperStreaming(OnlineTool):
     """whisper_streaming with faster-whisper in int8 on the CPU.
 
     Args:
@@ -176,17 +194,9 @@ class WhisperStreaming:
         given = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
         _, self.online = tool.asr_factory(parser.parse_args(given))
 
-    def open(self) -> None:
-        """Begin a new stream."""
-        self.online.init()
-
-    def step(self, samples: np.ndarray, *, final: bool) -> str:
-        """Return the text of one step, and after the last one what was not confirmed."""
-        self.online.insert_audio_chunk(samples)
-        outputs = [self.online.process_iter()]
-        if final:
-            outputs.append(self.online.finish())
-        return "".join(output[2] for output in outputs)
+    def text_of(self, output: Any) -> str:
+        """Return the text of an output."""
+        return str(output[2])
 
 
 def with_beams(transcribe: Any, beams: int, *arguments: Any, **options: Any) -> Any:
