@@ -27,7 +27,7 @@ MISTAKES = {
     ),
     "nonsense=1": (
         "Unknown key 'nonsense'; choose one of: data, size, backbone, policy, history, "
-        "synthesizer, context, trainer,"
+        "synthesizer, playback, context, trainer,"
     ),
     "backbone.window.sise=1": (
         "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,"
