@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from zoo.synthesizers.assignment import (
-    Discard,
+    TokenDiscard,
     assign_units,
     monotone_assignment,
     new_unit_mask,
     select_samples,
+    split_units,
     unit_token_scores,
 )
 
@@ -119,14 +120,49 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
         *[([], discard, "") for discard in ("count", "last", "first", "keep_new")],
     ],
 )
-def test_units_of_history_are_cut(tokens: list[int], discard: Discard, expected: str) -> None:
+def test_units_of_history_are_cut(tokens: list[int], discard: TokenDiscard, expected: str) -> None:
     keep = new_unit_mask(torch.tensor(tokens, dtype=torch.long), old=1, discard=discard)
     assert "".join("#" if unit else "." for unit in keep.tolist()) == expected
 
 
 @pytest.mark.parametrize("discard", ["count", "last", "first", "keep_new"])
-def test_without_history_nothing_is_cut(discard: Discard) -> None:
+def test_without_history_nothing_is_cut(discard: TokenDiscard) -> None:
     assert new_unit_mask(torch.tensor([0, 1, 0]), old=0, discard=discard).all()
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        ([0, 0, 1, 2, 2], "...##"),  # in order
+        ([0, 1, 2, 0, 3, 3], "..####"),  # one new unit that looks back: a count cuts it off
+        ([0, 1, 3, 0, 1, 2, 3], ".....##"),  # one old unit that looks ahead: a count repeats
+        ([0, 1, 0], "..."),
+        ([2, 3, 2], "###"),
+        ([], ""),
+    ],
+)
+def test_units_are_split_where_the_attention_changes_sides(
+    positions: list[int], expected: str
+) -> None:
+    """Two tokens of history, two new ones."""
+    attention = looks(*positions, among=4)
+    scores = unit_token_scores(attention, opening=0, tokens=4, offset=0, normalisation="none")
+    keep = split_units(scores, old=2)
+    assert "".join("#" if unit else "." for unit in keep.tolist()) == expected
+
+
+def test_a_split_counts_all_tokens_of_a_side_and_how_clear_a_unit_is() -> None:
+    def split(*rows: list[float], old: int) -> list[bool]:
+        attention = torch.tensor(rows)
+        scores = unit_token_scores(attention, opening=0, tokens=3, offset=0, normalisation="none")
+        return split_units(scores, old=old).tolist()
+
+    # the largest weight of the first unit is that of the new token, but history has more
+    assert split([0.3, 0.3, 0.4], [0.1, 0.1, 0.8], old=2) == [False, True]
+    # the third unit is clearly of history, the second hardly of the new tokens
+    assert split([0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05], old=1) == [False] * 3
+    assert split([0.9, 0.05, 0.05], old=0) == [True]
+    assert split([0.05, 0.05, 0.9], old=3) == [False]
 
 
 def test_the_cut_is_exact_where_durations_are_not_one() -> None:

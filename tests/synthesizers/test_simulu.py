@@ -110,9 +110,9 @@ def test_the_script_synthesises_speech() -> None:
     assert isinstance(Speaker(), Speaking)
 
 
-@pytest.mark.parametrize("assignment", ["argmax", "monotone"])
-def test_only_the_new_tokens_are_synthesised(assignment: str) -> None:
-    simulu = voiced(Speaker(), assignment=assignment)
+@pytest.mark.parametrize("options", [{}, {"assignment": "monotone"}, {"discard": "split"}])
+def test_only_the_new_tokens_are_synthesised(options: dict[str, Any]) -> None:
+    simulu = voiced(Speaker(), **options)
     waves = simulu.synthesize(
         [request([5, 8], [4, 7], waiting=[9]), request([], [6]), request([3], [2])]
     )
@@ -197,7 +197,7 @@ def test_both_ends_of_a_write_can_be_faded() -> None:
         ({"offset": 1}, r"Unknown synthesizer\.offset '1'; choose one of: 0, -1"),
         ({"assignment": "best"}, "choose one of: argmax, monotone"),
         ({"normalisation": "softmax"}, "choose one of: none, share, z_score"),
-        ({"discard": "all"}, "choose one of: count, last, first, keep_new"),
+        ({"discard": "all"}, "choose one of: count, last, first, keep_new, split"),
         ({"counting": "words"}, "choose one of: durations, units"),
         ({"close": "true"}, "choose one of: always, never, at_end"),
         ({"context": "text"}, "choose one of: history, none"),
@@ -205,6 +205,10 @@ def test_both_ends_of_a_write_can_be_faded() -> None:
         (
             {"counting": "units", "discard": "keep_new"},
             "choose a synthesizer.discard other than keep_new",
+        ),
+        (
+            {"discard": "split", "assignment": "monotone"},
+            "does not use synthesizer.assignment=monotone; choose argmax",
         ),
     ],
 )
@@ -242,7 +246,13 @@ def stream(
 @pytest.mark.parametrize("streams", [1, 2])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"assignment": "monotone", "discard": "last"}, {"close": "at_end"}, {"context": "none"}],
+    [
+        {},
+        {"assignment": "monotone", "discard": "last"},
+        {"discard": "split"},
+        {"close": "at_end"},
+        {"context": "none"},
+    ],
 )
 def test_a_talk_is_spoken_once_and_its_end_is_not_lost(
     options: dict[str, Any], streams: int

@@ -17,7 +17,8 @@ from zoo.types import Samples
 
 Normalisation = Literal["none", "share", "z_score"]
 Assignment = Literal["argmax", "monotone"]
-Discard = Literal["count", "last", "first", "keep_new"]
+TokenDiscard = Literal["count", "last", "first", "keep_new"]
+Discard = Literal[TokenDiscard, "split"]
 
 
 def unit_token_scores(
@@ -103,7 +104,32 @@ def monotone_assignment(scores: Tensor) -> Tensor:
     return path.to(scores.device)
 
 
-def new_unit_mask(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
+def split_units(scores: Tensor, *, old: int) -> Tensor:
+    """Select the units of the new tokens by the best split of the units into two runs.
+
+    A unit is compared with all tokens of the history and with all new tokens, by the logarithm of
+    the sum of exp(score). The split has the largest sum of these values, of the history for the
+    units before it and of the new tokens for the units after it. One unit with a wrong largest
+    score does not move it, as it moves a count. Ties go to the first split.
+
+    Args:
+        scores: (units, tokens) scores of ``unit_token_scores``.
+        old: number of tokens of the text history; they precede the new tokens.
+
+    Returns:
+        (units,) bool, True for units to keep.
+    """
+    units, tokens = scores.shape
+    unit = torch.arange(units, device=scores.device)
+    if old in (0, tokens):
+        return unit >= (units if old else 0)
+    scores = scores.double()
+    gains = scores[:, :old].logsumexp(dim=1) - scores[:, old:].logsumexp(dim=1)
+    sums = torch.cat([gains.new_zeros(1), gains.cumsum(dim=0)])
+    return unit >= sums.argmax()
+
+
+def new_unit_mask(tokens: Tensor, *, old: int, discard: TokenDiscard) -> Tensor:
     """Select the units that belong to the new tokens.
 
     The four rules differ only if the assigned tokens are not in order.

@@ -21,6 +21,7 @@ from zoo.synthesizers.assignment import (
     assign_units,
     new_unit_mask,
     select_samples,
+    split_units,
     unit_token_scores,
 )
 from zoo.synthesizers.base import Synthesizer
@@ -43,7 +44,8 @@ class SimulU(Synthesizer):
             predicts the token.
         normalisation: conversion of attention weights to scores; see ``unit_token_scores``.
         assignment: rule that assigns units to tokens; see ``assign_units``.
-        discard: rule that selects the units of the new tokens; see ``new_unit_mask``.
+        discard: rule that selects the units of the new tokens; see ``new_unit_mask``. ``split``
+            assigns no units to single tokens; see ``split_units``.
         counting: number of samples of a unit. ``durations``: as many as the vocoder predicts;
             ``units``: 320, the "discarded units x 320" of the paper, which is exact only if every
             predicted duration is 1.
@@ -81,6 +83,11 @@ class SimulU(Synthesizer):
             raise ZooError(
                 "synthesizer.counting=units discards the beginning of the waveform; choose a "
                 "synthesizer.discard other than keep_new."
+            )
+        if self.discard == "split" and self.assignment != "argmax":
+            raise ZooError(
+                f"synthesizer.discard=split does not use synthesizer.assignment={self.assignment}; "
+                "choose argmax or another synthesizer.discard."
             )
 
     def load(self, backbone: Backbone) -> None:
@@ -176,6 +183,8 @@ class SimulU(Synthesizer):
             offset=self.offset,
             normalisation=self.normalisation,
         )
+        if self.discard == "split":
+            return split_units(scores, old=old)
         tokens = assign_units(scores, assignment=self.assignment)
         return new_unit_mask(tokens, old=old, discard=self.discard)
 
