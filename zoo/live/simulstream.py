@@ -13,8 +13,7 @@ import base64
 from collections.abc import Iterator
 from pathlib import PurePath
 
-import torch
-
+from zoo.audio.files import to_pcm
 from zoo.live.engine import Progress
 from zoo.live.wire import Audio, Configure, End, Message, Order, Scores, parse
 
@@ -62,8 +61,7 @@ class SimulstreamWire:
                 "lateness": round(progress.lateness, 3),
             }
             if with_speech and output.speech is not None:
-                scaled = (output.speech * 32768).round().clamp(-32768, 32767)
-                samples = scaled.to(torch.int16).numpy()
+                samples = to_pcm(output.speech)
                 message["speech"] = base64.b64encode(samples.tobytes()).decode("ascii")
             yield message
         if progress.transcript is not None:
