@@ -25,7 +25,6 @@ from zoo.streaming.sources import DAY, WARM_UP
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk, without_references
 from zoo.tracking.run import ensure_writable, open_run
-from zoo.tracking.weights import weights_of
 from zoo.translate.work import streaming_system
 from zoo.types import SAMPLE_RATE
 
@@ -141,8 +140,6 @@ def at_latencies(cfg: Config) -> Sequence[StreamingSystem]:
     if None in values and len(values) > 1:
         raise ZooError(f"latency must have numbers only, not {given}.")
     systems = [streaming_system(cfg, value) for value in values]
-    for system in systems:
-        system.weights = weights_of(plain(cfg))
     knob = systems[0].knob
     if len(systems) > 1 and knob is not None:
         part = knob.attribute.partition(".")[0]

@@ -75,7 +75,7 @@ def translate_sources(
             translation.of_files(talks, speed)
         else:
             translation.of_microphone(microphone)
-        facts = {"weights": ", ".join(weights_of(config).values()), "command": command(cfg)}
+        facts = {"weights": ", ".join(system.weights.values()), "command": command(cfg)}
         finish(output, system, page_context(facts, overrides()))
     return translation.stop
 
@@ -105,6 +105,7 @@ def streaming_system(cfg: Config, latency: float | None) -> StreamingSystem:
                 f"{system.name!r}; leave one of them out."
             )
         system.turn_knob(latency)
+    system.weights = weights_of(plain(cfg))
     return system
 
 
