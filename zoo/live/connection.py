@@ -12,7 +12,7 @@ from zoo.live.audio import AudioInput
 from zoo.live.engine import Failure, Progress, ServedStream
 from zoo.live.hub import Hub
 from zoo.live.logs import references_of
-from zoo.live.rating import StreamRating
+from zoo.live.scoring import StreamScoring
 from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
 from zoo.streaming.simulate import Stream
 from zoo.systems.base import StreamingSystem
@@ -54,8 +54,8 @@ class Connection:
         self._settings = Configure()
         self._audio = AudioInput()
         self._served: ServedStream | None = None
-        self._rating: StreamRating | None = None  # of a stream whose talk has references
-        self._scoring: set[asyncio.Task[None]] = set()
+        self._scoring: StreamScoring | None = None  # of a stream whose talk has references
+        self._score_tasks: set[asyncio.Task[None]] = set()
         self._received = 0  # samples of the stream
         self._ended = asyncio.Event()  # the stream has been processed to its end
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue(hub.limits.unread_messages)
@@ -179,18 +179,18 @@ class Connection:
         """Open a stream, which is scored while it runs if its talk is known."""
         hub, loop = self._hub, asyncio.get_running_loop()
         references = references_of(self._talk, system.target_language)
-        rating: StreamRating | None = None
+        scoring: StreamScoring | None = None
         if references:
-            rating = StreamRating(hub.rater, references, system.target_language)
+            scoring = StreamScoring(hub.scoring, references, system.target_language)
 
         def listener(result: Progress | Failure) -> None:
             copy: Stream | None = None
-            if rating is not None and isinstance(result, Progress):
-                copy = rating.copy_if_due(served.stream, final=result.final)
+            if scoring is not None and isinstance(result, Progress):
+                copy = scoring.copy_if_due(served.stream, final=result.final)
             with suppress(RuntimeError):  # the loop has ended with the server
                 loop.call_soon_threadsafe(self._deliver, result, copy)
 
-        self._rating = rating
+        self._scoring = scoring
         self._served = served = hub.engine.open(system, hub.new_name(), listener)
 
     def _deliver(self, result: Progress | Failure, copy: Stream | None = None) -> None:
@@ -211,13 +211,13 @@ class Connection:
             self._ended.set()
         elif copy is not None:
             task = asyncio.get_running_loop().create_task(self._score(copy, final=result.final))
-            self._scoring.add(task)
-            task.add_done_callback(self._scoring.discard)
+            self._score_tasks.add(task)
+            task.add_done_callback(self._score_tasks.discard)
 
     async def _score(self, copy: Stream, *, final: bool) -> None:
         """Score a copy of the stream and send the scores, and after the last ones the end."""
-        assert self._rating is not None
-        scores = await self._rating.score(copy, final=final)
+        assert self._scoring is not None
+        scores = await self._scoring.score(copy, final=final)
         if scores is not None:
             self._send(self._wire.score(scores))
         if final:

@@ -12,7 +12,7 @@ from pathlib import Path
 from zoo.errors import ZooError
 from zoo.live.engine import Engine, ServedStream
 from zoo.live.logs import write_stream
-from zoo.live.rating import Rater
+from zoo.live.scoring import ScoringProcess
 from zoo.live.settings import Limits
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
@@ -35,7 +35,7 @@ class Hub:
         limits: Limits of the server.
         talks: Talks by name.
         engine: Engine of all streams.
-        rater: Scores the streams whose talk is known.
+        scoring: Scores the streams whose talk is known.
         counters: Streams by how they ended, and refused clients.
         connections: Number of clients that are connected.
     """
@@ -52,7 +52,7 @@ class Hub:
         self.limits = limits
         self.talks = {talk.name: talk for talk in talks}
         self.engine = Engine(batch_size=limits.batch_size)
-        self.rater = Rater()
+        self.scoring = ScoringProcess()
         self.counters: Counter[str] = Counter()
         self.connections = 0
         self._folder = folder
@@ -152,7 +152,7 @@ class Hub:
     async def finish(self) -> None:
         """Wait for the logs of all clients that have left, and end the engine."""
         await asyncio.gather(*self._tasks)
-        await self.rater.close()
+        await self.scoring.close()
         await asyncio.to_thread(self.engine.close)
 
     def _keep(self, served: ServedStream, talk: Talk | None, recording: str | None) -> None:

@@ -14,7 +14,7 @@ from zoo.audio import files as audio
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
 from zoo.languages import language
-from zoo.live import rating
+from zoo.live import scoring
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.talks import Segment, Talk, Target
@@ -64,7 +64,7 @@ def stored(folder: Path) -> Path:
 def test_the_last_scores_are_those_of_the_log(
     chunks: int, talk: Talk, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rating, "EVERY", 0.0)
+    monkeypatch.setattr(scoring, "EVERY", 0.0)
     messages = messages_of(serve(talks=[talk]), "a talk", chunks)
     *running, final = [message["scores"] for message in messages if "scores" in message]
     assert messages[-2]["scores"] == final
@@ -111,6 +111,6 @@ def test_other_audio_has_scores_and_a_talk_without_references_has_none(
 def test_a_stream_ends_without_scores_if_they_fail(
     talk: Talk, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rating.sys, "executable", "/bin/false")
+    monkeypatch.setattr(scoring.sys, "executable", "/bin/false")
     messages = messages_of(serve(talks=[talk]), "a talk", 2)
     assert [next(iter(message)) for message in messages] == ["new", "new", "end_of_processing"]

@@ -1,6 +1,6 @@
 """Running StreamLAAL of streams whose talk is known, computed in a process of its own.
 
-``python -m zoo.live.rating`` reads a stream per line from stdin and writes its scores as a line to
+``python -m zoo.live.scoring`` reads a stream per line from stdin and writes its scores as a line to
 stdout. The re-segmentation of a long talk takes seconds in which Python's lock is held: in the
 process of the server, no stream would advance.
 """
@@ -34,7 +34,7 @@ PATIENCE: Seconds = 60.0  # longest time for a score
 FIELDS = ("text", "units", "delays", "chunk_indices", "source_length", "unit")
 
 
-class Rater:
+class ScoringProcess:
     """The process that scores the streams of a server, one after the other.
 
     It is started for the first stream, and again if it has ended.
@@ -45,11 +45,11 @@ class Rater:
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
-    async def rate(self, question: dict[str, Any]) -> "Scores | None":
+    async def score(self, question: dict[str, Any]) -> "Scores | None":
         """Return the scores of a stream; None: the process has failed or ended.
 
         Args:
-            question: Stream and references as ``ask`` writes them.
+            question: Stream and references, as ``StreamScoring`` writes them.
         """
         line = json.dumps(question).encode() + b"\n"
         async with self._lock:
@@ -75,7 +75,7 @@ class Rater:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "zoo.live.rating",
+                "zoo.live.scoring",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -96,19 +96,19 @@ class Rater:
             await process.wait()
 
 
-class StreamRating:
+class StreamScoring:
     """When a stream is scored, and what is sent to the process.
 
     Args:
-        rater: Process of the server.
+        process: Process of the server.
         references: Reference segments of the talk.
         target: Target language.
     """
 
     def __init__(
-        self, rater: Rater, references: Sequence[ReferenceSegment], target: Language
+        self, process: ScoringProcess, references: Sequence[ReferenceSegment], target: Language
     ) -> None:
-        self._rater = rater
+        self._process = process
         self._references = references
         self._target = target
         self._lock = asyncio.Lock()
@@ -141,7 +141,7 @@ class StreamRating:
         begun = time.monotonic()
         async with self._lock:  # the final scores come after those before
             question = await asyncio.to_thread(self._ask, copy, final=final)
-            scores = await self._rater.rate(question)
+            scores = await self._process.score(question)
             now = time.monotonic()
             self._next = max(begun + EVERY, now + SHARE * (now - begun))
             self._busy = False
@@ -164,7 +164,7 @@ def answer(question: dict[str, Any]) -> "Scores | None":
     """Return the scores of a stream; None: it cannot be scored.
 
     Args:
-        question: What ``StreamRating`` asks.
+        question: What ``StreamScoring`` asks.
     """
     instance = Instance(
         index=0,
