@@ -19,7 +19,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -67,8 +67,8 @@ FAMILIES = ("infinisst", "streamatt", "whisper")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 LINEAR = torch.ops.mkldnn._linear_pointwise  # with packed weights
-CLOCK, OPERATORS, FLOOR, WORK = range(4)  # of a reading
-HEADS: Mapping[int, int] = {1024: 16, 64: 4}
+OPERATORS, FLOOR, WORK = range(3)  # of a reading
+HEADS = 4  # least attention heads; each has at most 64 activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class Operators(TorchDispatchMode):
         return max(0.0, inside - alone) / count
 
     def reading(self) -> NDArray[np.float64]:
-        """Return clock, seconds in operators, seconds of floors, and operations until now."""
-        return np.array([time.perf_counter(), self.seconds, self.floor, self.operations])
+        """Return seconds in operators, seconds of floors, and operations until now."""
+        return np.array([self.seconds, self.floor, self.operations])
 
 
 @dataclass(slots=True)
@@ -185,12 +185,10 @@ class Profile:
     Attributes:
         seconds: By the clock alone, per chunk.
         readings: Sums over the chunks, in the order of ``Operators.reading``.
-        tokens: Tokens that were generated.
     """
 
     seconds: list[dict[str, Seconds]] = field(default_factory=list)
     readings: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    tokens: int = 0
 
     def total(self, stage: str) -> Seconds:
         """Return the seconds of a stage over all chunks: the median of a chunk, times chunks."""
@@ -214,10 +212,15 @@ def system_on(
     return system.eval()
 
 
+def heads_of(width: int) -> int:
+    """Return the number of attention heads of a network of this width."""
+    return max(HEADS, width // 64)
+
+
 def infinisst(options: argparse.Namespace) -> StreamingSystem:
     """Return InfiniSST: greedy, a window of 1,000 positions, 10 tokens per chunk."""
     given = [f"--hidden={options.width}", f"--layers={options.layers}", f"--dtype={options.dtype}"]
-    given += [f"--heads={HEADS[options.width]}", f"--encoder-hidden={options.width}"]
+    given += [f"--heads={heads_of(options.width)}", f"--encoder-hidden={options.width}"]
     given += [f"--encoder-layers={options.layers}", "--beams=1"]
     chosen = infinisst_arguments([*given, *(["--small"] if options.small else [])])
     backbone = random_backbone(chosen)
@@ -227,7 +230,7 @@ def infinisst(options: argparse.Namespace) -> StreamingSystem:
 def streamatt(options: argparse.Namespace) -> StreamingSystem:
     """Return StreamAtt on SeamlessM4T: greedy, chunks of a second."""
     given = [f"--hidden={options.width}", f"--encoder-layers={options.layers}"]
-    given += [f"--decoder-layers={options.layers}", f"--heads={HEADS[options.width]}"]
+    given += [f"--decoder-layers={options.layers}", f"--heads={heads_of(options.width)}"]
     chosen = streamatt_arguments([*given, *(["--small"] if options.small else [])])
     with tempfile.TemporaryDirectory() as folder:
         save_random_seamless(Path(folder), chosen, recording(10))
@@ -240,7 +243,7 @@ def streamatt(options: argparse.Namespace) -> StreamingSystem:
 def whisper(options: argparse.Namespace) -> StreamingSystem:
     """Return StreamAtt on Whisper: greedy, chunks of a second, encoder inputs of 30 s."""
     given = [f"--hidden={options.width}", f"--layers={options.layers}"]
-    given += [f"--heads={HEADS[options.width]}"]
+    given += [f"--heads={heads_of(options.width)}"]
     chosen = whisper_arguments([*given, *(["--small"] if options.small else [])])
     with tempfile.TemporaryDirectory() as folder:
         save_random_whisper(Path(folder), chosen)
@@ -276,7 +279,7 @@ def profile(system: StreamingSystem, machine: Machine, options: argparse.Namespa
         if is_measured:
             found.seconds.append(meter.seconds)
             for name, reading in readings.seconds.items():
-                found.readings[name] = found.readings.get(name, np.zeros(4)) + reading
+                found.readings[name] = found.readings.get(name, np.zeros(3)) + reading
     return found
 
 
@@ -309,6 +312,8 @@ def main() -> None:
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32", help="of weights")
     parser.add_argument("--systems", default="", help="systems of the zoo instead of the families")
     options = parser.parse_args()
+    if options.width % (2 * heads_of(options.width)):
+        parser.error("argument --width: must be a multiple of 64, or of 8 up to 256")
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     transformers.logging.set_verbosity_error()

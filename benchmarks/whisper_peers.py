@@ -122,11 +122,11 @@ class Process:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # the empty answer tells
+            pass  # the empty line below shows that it has ended
         line = self.process.stdout.readline()
         if not line:
-            said = self.errors.read_text(encoding="utf-8", errors="replace").strip()
-            last = (said.splitlines() or ["no message"])[-1]
+            messages = self.errors.read_text(encoding="utf-8", errors="replace").strip()
+            last = (messages.splitlines() or ["no message"])[-1]
             raise ZooError(f"{FORMS[self.form].label} has stopped: {last}")
         reply: dict[str, Any] = json.loads(line)
         return reply

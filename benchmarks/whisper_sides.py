@@ -116,6 +116,11 @@ class OnlineTool:
         raise NotImplementedError
 
 
+def command_line(arguments: Mapping[str, Any]) -> list[str]:
+    """Return arguments as a tool's own command line has them."""
+    return [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
+
+
 class SimulStreaming(OnlineTool):
     """SimulStreaming's loop for simulations, on the weights of a folder of Transformers.
 
@@ -146,8 +151,7 @@ class SimulStreaming(OnlineTool):
             "frame_threshold": settings["frames"],
             "log-level": "ERROR",
         }
-        given = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
-        _, self.online = tool.simul_asr_factory(parser.parse_args(given))
+        _, self.online = tool.simul_asr_factory(parser.parse_args(command_line(arguments)))
 
     def text_of(self, output: Any) -> str:
         """Return the text of an output."""
@@ -191,8 +195,7 @@ class WhisperStreaming(OnlineTool):
             "min-chunk-size": settings["chunk_seconds"],
             "log-level": "ERROR",
         }
-        given = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
-        _, self.online = tool.asr_factory(parser.parse_args(given))
+        _, self.online = tool.asr_factory(parser.parse_args(command_line(arguments)))
 
     def text_of(self, output: Any) -> str:
         """Return the text of an output."""
