@@ -124,7 +124,7 @@ def test_the_attention_is_that_of_transformers(folder: Path, talk: Talk) -> None
     tokens = word_tokens(WhisperTokenizer.from_pretrained(folder), TEXTS[0], language("en"))
     wave = audio.load(talk.file, start=1.0, duration=2.0)
     with torch.inference_mode():
-        [weights], [log_probs] = timer._attention.forced([wave], [tokens.ids])
+        [weights], [log_probs] = timer._attention.force([wave], [tokens.ids])
         inputs = timer._extractor(wave.numpy(), sampling_rate=RATE, return_tensors="pt")
         output = network(
             inputs.input_features,

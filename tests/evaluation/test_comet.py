@@ -238,8 +238,8 @@ def test_recognised_speech_has_scores_of_its_own(
     assert evaluate(*options(python, "evaluation.comet=[]"), tiny=False).code == 0
     good, _ = read_rows(here / "run" / "results.json")
     folder = (here / "run" / good.instances).parent
-    heard = [replace(one, hypothesis="") for one in read_segments(folder / NAME, needed_by="")]
-    write_spoken_segments(folder, heard)
+    spoken = [replace(one, hypothesis="") for one in read_segments(folder / NAME, needed_by="")]
+    write_spoken_segments(folder, spoken)
     main(["run", "comet=[a/b]", f"comet_python={python}", "--output", "joined"])
     good, bad = read_rows(here / "joined" / "results.json")
     assert (good.scores["COMET_b"], good.scores["ASR_COMET_b"]) == (1.0, 0.0)

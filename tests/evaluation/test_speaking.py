@@ -262,14 +262,14 @@ def test_latency_of_recognised_words_survives_both_logs(talks: list[Talk], tmp_p
         system(TurnTaker(), synthesizer=Pronouncer())
     )
     assert row.scores["SpeechDrift"] == pytest.approx(0, abs=1e-6)
-    # Word n (from 0) of a segment without pauses is heard n + 1 words and 0.1 s after its start.
+    # Word n (from 0) of a segment without pauses ends n + 1 words and 0.1 s after its start.
     assert row.scores["SpeechLongYAAL"] == pytest.approx(WORD + 0.1)
     folder = (tmp_path / "run" / row.instances).parent
     spoken = read_segments(folder / SPOKEN_NAME, needed_by="a test")
     written = read_segments(folder / "segments.jsonl", needed_by="a test")
-    for heard, read in zip(spoken, written, strict=True):
-        assert heard.hypothesis.replace(",", "") == read.hypothesis.replace("w", "W")
-        assert heard.delays == pytest.approx([delay + 0.1 for delay in read.delays], abs=1e-4)
+    for recognised, read in zip(spoken, written, strict=True):
+        assert recognised.hypothesis.replace(",", "") == read.hypothesis.replace("w", "W")
+        assert recognised.delays == pytest.approx([delay + 0.1 for delay in read.delays], abs=1e-4)
 
     names = ("SpeechLongYAAL", "SpeechDrift", "StartOffset", "EndOffset", "ASR_BLEU")
     for log in ("instances.log", "speech/instances.log"):  # ours, and SimulEval's of speech output

@@ -50,7 +50,7 @@ def test_it_ends_with_the_last_transcript_after_the_last_commit() -> None:
     found = dialect()
     text(found, ("committed", "a", ""), ("completed", "a", "One."), ("committed", "b", ""))
     assert not found.ended
-    assert found.ending()["event_id"] == END
+    assert found.last_event()["event_id"] == END
     text(found, ("completed", "b", "Two."))
     assert not found.ended
     text(found, ("committed", "c", ""))
@@ -63,7 +63,7 @@ def test_a_server_that_has_committed_everything_has_nothing_left() -> None:
     found, error = dialect(), {"type": "error", "error": {"event_id": END, "message": "empty"}}
     with pytest.raises(ServerError, match="empty"):
         found.read(error)
-    found.ending()
+    found.last_event()
     found.read(error)
     assert found.ended
 

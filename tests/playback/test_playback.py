@@ -12,7 +12,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.playback.base import Playback, PlaybackState
 from zoo.playback.drop_pauses import DropPauses, pauses
-from zoo.playback.stretch import HOP, SEARCH, Stretch, changed_tempo
+from zoo.playback.stretch import HOP, SEARCH, Stretch, change_tempo
 from zoo.streaming.playback import playback_intervals
 from zoo.streaming.session import SpeechRequest
 from zoo.streaming.simulate import simulate
@@ -76,7 +76,7 @@ def test_stretch_makes_up_for_the_delay_within_a_piece_up_to_the_limit() -> None
 @pytest.mark.parametrize("tempo", [1.1, 1.3, 2.0])
 def test_the_pitch_remains(tempo: float) -> None:
     speech = tone(2.0) + 0.5 * tone(2.0, 400)
-    faster = changed_tempo(speech, round(len(speech) / tempo))
+    faster = change_tempo(speech, round(len(speech) / tempo))
     assert len(faster) == round(len(speech) / tempo)
     assert hertz_of(faster) == pytest.approx(200, abs=2)
     middle = faster[SAMPLE_RATE // 4 : -SAMPLE_RATE // 4]  # without the end of the input
@@ -85,13 +85,13 @@ def test_the_pitch_remains(tempo: float) -> None:
 
 def test_stretched_speech_begins_and_ends_as_before() -> None:
     speech = torch.cat([tone(0.5, 150), tone(0.5, 300)])
-    faster = changed_tempo(speech, round(len(speech) / 1.3))
+    faster = change_tempo(speech, round(len(speech) / 1.3))
     assert torch.equal(faster[:HOP], speech[:HOP])
     half = len(faster) // 2
     assert hertz_of(faster[: half - SEARCH]) == pytest.approx(150, abs=5)
     assert hertz_of(faster[half + SEARCH :]) == pytest.approx(300, abs=5)
     short = tone(0.05)
-    assert changed_tempo(short, 400) is short, "shorter than two frames"
+    assert change_tempo(short, 400) is short, "shorter than two frames"
 
 
 def test_pauses_are_found_relative_to_the_loudest_sound() -> None:

@@ -146,7 +146,7 @@ class SpeechScorer:
         if recogniser is None:
             return SpeechScores(scores)
 
-        spoken = list(self._recognised(instances, recogniser, target))
+        spoken = list(self._recognise(instances, recogniser, target))
         transcripts = [one.text for one in spoken]
         texts = [instance.text for instance in instances]
         if any(texts):  # a log of speech alone has none
@@ -170,7 +170,7 @@ class SpeechScorer:
         return SpeechScores(scores | latency, transcripts, segments)
 
     @staticmethod
-    def _recognised(
+    def _recognise(
         instances: Sequence[Instance], recogniser: Recogniser, target: Language
     ) -> Iterator[SpokenText]:
         """Yield what is recognised in each stream."""

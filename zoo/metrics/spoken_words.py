@@ -197,8 +197,7 @@ def score_spoken_words(
     facts = {"reseg": resegmentation_name(resegmentation, find_rules(rules)), **facts}
     segments = iter(found.segments)
     of_streams = [[next(segments) for _ in stream] for stream in references]
-    aware = f"{LATENCIES[1]}" in found.scores
-    for is_aware in [False, True] if aware else [False]:
+    for is_aware in [False, True] if LATENCIES[1] in found.scores else [False]:
         metric = WeightedMean()
         for stream, own in zip(streams, of_streams, strict=True):
             metric.add(drift(segment_lags(own, aware=is_aware), stream.source_length))

@@ -38,10 +38,10 @@ class Stretch(Playback):
     def shorten(self, speech: Tensor, samples: Samples) -> Tensor:
         """See ``Playback``."""
         length = max(ceil(speech.numel() / self.fastest), speech.numel() - samples)
-        return changed_tempo(speech, length)
+        return change_tempo(speech, length)
 
 
-def changed_tempo(speech: Tensor, length: Samples) -> Tensor:
+def change_tempo(speech: Tensor, length: Samples) -> Tensor:
     """Return speech with another duration and the same pitch.
 
     Frames are taken from the input at the changed tempo and added with an overlap. Each is moved by

@@ -27,7 +27,7 @@ from zoo.errors import ZooError
 from zoo.languages import language as language_of
 from zoo.recognisers.base import Recognised
 from zoo.recognisers.pauses import split_at_pauses
-from zoo.recognisers.word_times import Timing, shifted, timing_of
+from zoo.recognisers.word_times import Timing, shift, timing_of
 from zoo.talks import Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
@@ -191,7 +191,7 @@ class RecogniserNetwork:
         for start, one in parts:
             if one.words is None:
                 return Recognised(text, None)
-            words += shifted(one.words, start / SAMPLE_RATE)
+            words += shift(one.words, start / SAMPLE_RATE)
         return Recognised(text, tuple(words))
 
     def _audible_pieces(self, wave: Tensor) -> list[tuple[Samples, Tensor]]:

@@ -67,7 +67,7 @@ def timing_of(
     return AttentionTiming(attention, tokenizer, language)
 
 
-def shifted(words: Iterable[Word], seconds: Seconds) -> Iterator[Word]:
+def shift(words: Iterable[Word], seconds: Seconds) -> Iterator[Word]:
     """Yield words that are ``seconds`` later."""
     for word in words:
         yield Word(word.text, word.start + seconds, word.end + seconds)
@@ -155,7 +155,7 @@ class AttentionTiming:
         usual = network.config._attn_implementation
         network.set_attn_implementation(EAGER)
         try:
-            weights, _ = self.attention.forced(
+            weights, _ = self.attention.force(
                 [waves[index] for index in spoken], [tokens[index].ids for index in spoken]
             )
         finally:

@@ -26,8 +26,8 @@ from zoo.systems.limits import audio_problem, in_samples
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
+    catch_up,
     concatenate,
-    played,
     record_missing_output,
     record_transcript,
     revise_output,
@@ -309,7 +309,7 @@ class StreamingSystem(TranslatingSystem):
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
-        return played(self.playback, sessions, chunks, actions)
+        return catch_up(self.playback, sessions, chunks, actions)
 
     def _decode(
         self, sessions: Sequence[Session], requests: Mapping[int, StreamRequest]

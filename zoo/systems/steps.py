@@ -114,7 +114,7 @@ def concatenate(actions: Sequence[Action]) -> Action:
 
 
 @stage("synthesizer")
-def played(
+def catch_up(
     playback: Playback | None,
     sessions: Sequence[Session],
     chunks: Sequence[SpeechChunk],
@@ -130,12 +130,12 @@ def played(
     """
     if playback is None:
         return list(actions)
-    heard: list[Action] = []
+    outputs: list[Action] = []
     for session, chunk, action in zip(sessions, chunks, actions, strict=True):
         state = session.playback_state
         playback.receive(state, chunk.samples.numel())
         speech = action.speech
-        heard.append(
+        outputs.append(
             action if speech is None else replace(action, speech=playback.play(state, speech))
         )
-    return heard
+    return outputs

@@ -156,7 +156,7 @@ class WhisperTimes:
             audio.load(talk.file, start=talk.offset + segment.offset, duration=segment.duration)
             for segment, _ in rows
         ]
-        weights, log_probs = self._attention.forced(waves, [tokens.ids for _, tokens in rows])
+        weights, log_probs = self._attention.force(waves, [tokens.ids for _, tokens in rows])
         results = []
         for wave, row_weights, row_log_probs, (segment, tokens) in zip(
             waves, weights, log_probs, rows, strict=True

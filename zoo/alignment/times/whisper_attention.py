@@ -43,7 +43,7 @@ class WhisperAttention:
     opening: Sequence[int]
 
     @torch.inference_mode()
-    def forced(
+    def force(
         self, waves: Sequence[Tensor], texts: Sequence[Sequence[int]]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Run the network over waves with their texts.

@@ -59,7 +59,7 @@ class Conversation:
             OSError, WebSocketException: It cannot be reached, or closes the connection.
         """
         async with connecting as connection, asyncio.timeout(self._patience) as limit:
-            for event in self._dialect.opening():
+            for event in self._dialect.first_events():
                 await connection.send(json.dumps(event))
             while (event := event_of(await connection.recv()))["type"] != self._dialect.ready:
                 self._dialect.read(event)
@@ -84,7 +84,7 @@ class Conversation:
             await connection.send(json.dumps(self._dialect.audio(data)))
             if self._on_chunk:
                 self._on_chunk(stream)
-        await connection.send(json.dumps(self._dialect.ending()))
+        await connection.send(json.dumps(self._dialect.last_event()))
         limit.reschedule(loop.time() + self._patience)
 
     async def _listen(self, connection: "ClientConnection", limit: asyncio.Timeout) -> None:
@@ -111,7 +111,7 @@ class Conversation:
         stream.times.append(ChunkTime(elapsed, 0.0))  # the arrival includes all computation
 
 
-def finished(stream: Stream, target: Language, *, batched: bool) -> Instance:
+def to_clockless_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
     """Return the output of a stream without times of chunks, which would count as computation.
 
     Args:

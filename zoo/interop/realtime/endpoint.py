@@ -16,7 +16,12 @@ from torch import Tensor
 
 from zoo.config.secrets import check_variable, mask_secrets, read_key
 from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.interop.realtime.conversation import Conversation, OnChunk, encoded_pieces, finished
+from zoo.interop.realtime.conversation import (
+    Conversation,
+    OnChunk,
+    encoded_pieces,
+    to_clockless_instance,
+)
 from zoo.interop.realtime.events import DIALECTS, Dialect, DialectName, ServerError, Session
 from zoo.languages import DETECTED
 from zoo.streaming.queue import TalkQueue
@@ -173,16 +178,16 @@ class RealtimeEndpoint(System):
         pieces = encoded_pieces(samples, self.chunk_samples, rate=dialect.sample_rate)
         stream = Stream(spoken.index or 0, spoken, session=cast("Any", None), chunks=iter(()))
 
-        async def streamed() -> Instance:
+        async def converse() -> Instance:
             conversation = Conversation(
                 dialect, stream, patience=self.patience_seconds, on_chunk=on_chunk
             )
             key = read_key(self.api_key_variable, KEY_SETTING)
             with self._server_errors(stream, key):
                 await conversation.hold(self._connection(dialect, key), pieces)
-            return finished(stream, target, batched=batched)
+            return to_clockless_instance(stream, target, batched=batched)
 
-        return streamed()
+        return converse()
 
     def _connection(self, dialect: Dialect, key: str | None) -> "connect":
         """Return a connection that is not open yet."""

@@ -71,7 +71,7 @@ class Dialect:
         """Query of the address; empty: none."""
         return ""
 
-    def opening(self) -> Iterator[Event]:
+    def first_events(self) -> Iterator[Event]:
         """Yield what the client sends before the audio."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class Dialect:
         """Return the event of a piece of audio, 16-bit samples in base64."""
         return {"type": "input_audio_buffer.append", "audio": data}
 
-    def ending(self) -> Event:
+    def last_event(self) -> Event:
         """Return the event of the end of the audio."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class Vllm(Dialect):
 
     ready = "session.created"
 
-    def opening(self) -> Iterator[Event]:
+    def first_events(self) -> Iterator[Event]:
         """Yield the model and the languages, and the event with which vLLM begins to generate."""
         session = self.session
         settings = {
@@ -112,7 +112,7 @@ class Vllm(Dialect):
         yield {"type": "session.update", **given, **session.fields}
         yield {"type": "input_audio_buffer.commit"}
 
-    def ending(self) -> Event:
+    def last_event(self) -> Event:
         """Return the final commit; see ``Dialect``."""
         return {"type": "input_audio_buffer.commit", "final": True}
 
@@ -136,16 +136,16 @@ class OpenaiTranslation(Dialect):
         """The model."""
         return f"model={quote(str(self.session.model))}"
 
-    def opening(self) -> Iterator[Event]:
+    def first_events(self) -> Iterator[Event]:
         """Yield the target language; see ``Dialect``."""
         session = {"audio": {"output": {"language": self.session.target}}}
-        yield {"type": "session.update", "session": merged(session, self.session.fields)}
+        yield {"type": "session.update", "session": merge(session, self.session.fields)}
 
     def audio(self, data: str) -> Event:
         """Return the event of a piece of audio; see ``Dialect``."""
         return {"type": "session.input_audio_buffer.append", "audio": data}
 
-    def ending(self) -> Event:
+    def last_event(self) -> Event:
         """Return the event that closes the session; see ``Dialect``."""
         return {"type": "session.close"}
 
@@ -179,17 +179,17 @@ class OpenaiTranscription(Dialect):
         """The kind of session: the model is part of ``session.update``."""
         return "intent=transcription"
 
-    def opening(self) -> Iterator[Event]:
+    def first_events(self) -> Iterator[Event]:
         """Yield the format and the model, without the detection of turns; see ``Dialect``."""
-        heard = {
+        audio = {
             "format": {"type": "audio/pcm", "rate": self.sample_rate},
             "transcription": {"model": self.session.model},
             "turn_detection": None,
         }
-        session = {"type": "transcription", "audio": {"input": heard}}
-        yield {"type": "session.update", "session": merged(session, self.session.fields)}
+        session = {"type": "transcription", "audio": {"input": audio}}
+        yield {"type": "session.update", "session": merge(session, self.session.fields)}
 
-    def ending(self) -> Event:
+    def last_event(self) -> Event:
         """Return the commit of all audio that is not committed yet; see ``Dialect``."""
         self._ending = True
         return {"type": "input_audio_buffer.commit", "event_id": END}
@@ -242,10 +242,10 @@ DIALECTS: Mapping[DialectName, type[Dialect]] = {
 }
 
 
-def merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with the fields of another one, which may be objects, too."""
     both = {
-        key: merged(base[key], value)
+        key: merge(base[key], value)
         for key, value in more.items()
         if isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
     }

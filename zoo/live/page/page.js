@@ -40,7 +40,7 @@ class Run {
     this.panels = panels;
     this.source = null;
     this.isStopped = false;
-    this.hasBegun = false; // the source is heard
+    this.hasBegun = false; // the source sends audio
     this.isClosed = false;
     this.stopped = new Promise((resolve) => { this.endBeginning = resolve; });
   }
@@ -73,7 +73,7 @@ class Run {
     }
   }
 
-  // End the source; what it has sent is translated. Before it is heard, everything ends.
+  // End the source; what it has sent is translated. Before it sends audio, everything ends.
   async stop() {
     if (!this.hasBegun) {
       this.isStopped = true;

@@ -13,7 +13,7 @@ function embeddedUrl(id) {
 
 const APART = 0.2; // seconds by which target speech may be apart from the clock
 
-// Plays the piece of target speech whose turn it is, as its listeners heard it; its place in the file is `at`.
+// Plays the piece of target speech whose turn it is, as it was played; its place in the file is `at`.
 function followSpeech(time) {
   const { speech, pieces } = clock;
   if (!speech) return;
