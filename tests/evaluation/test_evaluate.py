@@ -81,7 +81,9 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
     assert f"report:  {run.relative_to(here) / 'report.html'}" in done.out
     assert "wait-k oracle" in done.out
     assert max(map(len, done.out.splitlines())) <= 100
-    assert "infinisst m=4: 79 s of audio\n" in done.err
+    assert "infinisst m=4: 79 s of audio\ninfinisst m=4: BLEU " in done.err
+    assert "infinisst offline: BLEU " in done.err
+    assert "oracle" not in done.err, "only rows that were streamed have a line"
     assert "[zoo.progress][INFO] infinisst m=4: 79 s" in (run / "evaluate.log").read_text()
 
 

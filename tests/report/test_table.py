@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from zoo.report.table import number, print_table
+from zoo.report.table import number, print_table, score_line
 from zoo.results.groups import by_system
 from zoo.results.row import KnobValue, Row
 from zoo.results.settings import MetricFacts, RowSettings
@@ -127,6 +127,12 @@ def test_names_are_text_and_no_markup() -> None:
     text = printed(100, (row("cascade [dim]", 2), row("a[/]b")))
     assert "cascade [dim]" in text
     assert "a[/]b" in text
+
+
+def test_the_line_of_a_row_has_its_main_scores() -> None:
+    assert score_line(ROWS[1]) == "infinisst m=4: BLEU 85.0, StreamLAAL 1.23 s, StreamLAAL_CA 1.90 s"
+    assert score_line(ROWS[0]).startswith("offline: BLEU 91.0, StreamLAAL_CA")  # None is left out
+    assert score_line(replace(ROWS[0], scores={})) == "offline: no scores"
 
 
 def test_systems_follow_each_other_without_blank_rows() -> None:

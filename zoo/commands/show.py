@@ -1,5 +1,6 @@
 """Shows the rows of an evaluation: logged scores, plots, the HTML report and the table."""
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from zoo.progress import wide_console
 from zoo.report.matched import matched_tables
 from zoo.report.page import write_report
 from zoo.report.ranking import ranking_tables
-from zoo.report.table import print_table, table_width
+from zoo.report.table import print_table, score_line, table_width
 from zoo.report.text_table import printed_tables
 from zoo.results.join import RESULTS, same_reference
 from zoo.results.names import comet_scores
@@ -24,6 +25,8 @@ from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
 PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
+
+logger = logging.getLogger(__name__)
 
 
 class ShownRun:
@@ -47,8 +50,10 @@ class ShownRun:
         self._is_ranked = scored.settings.development is not None
 
     def log(self, row: Row) -> None:
-        """Log a row, and update the HTML report from time to time."""
+        """Log a row, print its scores if it was streamed, and update the page from time to time."""
         log_row(self._tracker, row)
+        if row.settings.streaming_seconds is not None:
+            logger.info("%s", score_line(row))
         if time.monotonic() - self._last_page > PAGE_INTERVAL:
             self._write_page()
             self._last_page = time.monotonic()

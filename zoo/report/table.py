@@ -19,6 +19,7 @@ MS = 1000.0  # milliseconds per second
 P_VALUE = 0.05  # a smaller p-value is significant
 PADDING = 2  # characters between two columns
 SHORT_NAME = 24  # characters of a name for which columns of low priority are left out
+LINE_PRIORITY = 1  # of the columns in the line of a row
 SHORTEST_NAME = 8  # characters that a shortened name keeps in any case
 
 
@@ -67,6 +68,18 @@ def significance_notes(rows: Sequence[Row]) -> list[str]:
         if row.p_values
     ]
     return list(dict.fromkeys([*intervals, *tests]))
+
+
+def score_line(row: Row) -> str:
+    """Return the label of a row and its main scores, such as ``streamatt f=4: BLEU 93.6, ...``."""
+    shown = [column for column in columns([row]) if column.priority <= LINE_PRIORITY]
+    texts = {column: cell(row, column).strip() for column in shown}
+    scores = [
+        f"{column.score} {text} {column.unit}".rstrip()
+        for column, text in texts.items()
+        if text != DASH
+    ]
+    return f"{row.label}: {', '.join(scores) or 'no scores'}"
 
 
 def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
