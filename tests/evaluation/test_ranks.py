@@ -38,11 +38,12 @@ def single(job: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def evaluate(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> None:
-    """Run evaluate.py into ``folder``."""
+def evaluate(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> str:
+    """Run evaluate.py into ``folder`` and return what it prints on stderr."""
     command = [*launcher, SCRIPT, *overrides, f"hydra.run.dir={folder}"]
     done = processes.run(*command, folder=folder.parent, environment={"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
 
 
 def scores(folder: Path) -> dict[str, float]:
@@ -74,7 +75,8 @@ def test_the_streams_have_words(single: Path) -> None:
 def test_two_ranks_equal_one(
     single: Path, job: list[str], tmp_path: Path, overrides: list[str], launcher: tuple[str, ...]
 ) -> None:
-    evaluate(tmp_path / "run", *job, *overrides, launcher=launcher)
+    printed = evaluate(tmp_path / "run", *job, *overrides, launcher=launcher)
+    assert printed.count("Initializing distributed") == 1, "not once per handler and rank"
     assert streams_without_clock(tmp_path / "run") == streams_without_clock(single)
     assert scores(tmp_path / "run") == scores(single)
     # Not the number of logs: ranks claim talks, and a late one may find none left.

@@ -130,7 +130,9 @@ def test_names_are_text_and_no_markup() -> None:
 
 
 def test_the_line_of_a_row_has_its_main_scores() -> None:
-    assert score_line(ROWS[1]) == "infinisst m=4: BLEU 85.0, StreamLAAL 1.23 s, StreamLAAL_CA 1.90 s"
+    assert (
+        score_line(ROWS[1]) == "infinisst m=4: BLEU 85.0, StreamLAAL 1.23 s, StreamLAAL_CA 1.90 s"
+    )
     assert score_line(ROWS[0]).startswith("offline: BLEU 91.0, StreamLAAL_CA")  # None is left out
     assert score_line(replace(ROWS[0], scores={})) == "offline: no scores"
 

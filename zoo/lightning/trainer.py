@@ -42,6 +42,8 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
     """
     for message in MISLEADING:
         warnings.filterwarnings("ignore", message)
+    # Lightning's own handler prints again what the handlers of the root logger print.
+    logging.getLogger("lightning").removeHandler(lightning._console)
     every = [*callbacks, *(options.get("callbacks") or ())]
     plugins = _with_environment(options.get("plugins"))
     try:

@@ -249,6 +249,13 @@ def refuse(kind: str, folder: Path, message: str) -> None:
         load(kind, folder)
 
 
+def test_a_file_gets_no_progress_bar(folders: Folders, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = folders("whisper")
+    capfd.readouterr()  # Transformers shows how it writes the folder
+    load("whisper", folder)
+    assert not capfd.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_another_model_is_refused_by_its_type(kind: str, broken: Folders) -> None:
     folder = broken(kind)

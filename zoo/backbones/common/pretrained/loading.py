@@ -20,10 +20,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 from transformers.masking_utils import create_bidirectional_mask
-from transformers.utils import logging
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.messages import quiet
 from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.backbones.common.pretrained.weights import open_tensors, tensor_files
 from zoo.config.secrets import mask_secrets
@@ -241,17 +241,6 @@ def _empty_network(
         empty.generation_config = from_pretrained(GenerationConfig.from_pretrained, name)
     mark_restored(empty)
     return empty
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress Transformers' warnings about weights that are not loaded."""
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
 
 
 def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:

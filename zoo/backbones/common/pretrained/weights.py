@@ -24,6 +24,7 @@ from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
+from zoo.backbones.common.pretrained.messages import quiet
 from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import atomic_file, write_text
 from zoo.disk.parsing import parse_json
@@ -100,7 +101,8 @@ def save_pretrained(
         tensors: Weights by name. None writes the state dict of ``network``.
     """
     state = export_weights(network, dtype) if tensors is None else dict(tensors)
-    network.save_pretrained(folder, state_dict=state)
+    with quiet():
+        network.save_pretrained(folder, state_dict=state)
     if dtype is not None:  # Transformers writes the dtype of the network in memory
         path = folder / "config.json"
         config = with_dtype(parse_json(path.read_text(encoding="utf-8")), dtype)

@@ -20,8 +20,8 @@ from zoo.backbones.common.pretrained.loading import (
     load_network,
     load_part,
     model_type,
-    quiet,
 )
+from zoo.backbones.common.pretrained.messages import quiet
 from zoo.backbones.common.text.vocabulary import token_ids
 
 LAYERS = r"model\.(language_model\.)?layers\.\d+\."  # begins the paths of the causal LM's layers

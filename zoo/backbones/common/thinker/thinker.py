@@ -13,7 +13,8 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
+from zoo.backbones.common.pretrained.messages import quiet
 from zoo.backbones.common.text.prompt import ADVICE, ChatPrompt
 from zoo.backbones.common.thinker.network import (
     ThinkerKind,

@@ -11,7 +11,8 @@ from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained import weights as checkpoint
-from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
+from zoo.backbones.common.pretrained.loading import from_pretrained
+from zoo.backbones.common.pretrained.messages import quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError, shorten_list
