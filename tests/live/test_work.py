@@ -6,7 +6,7 @@ import zoo
 from zoo.audio import files as audio
 from zoo.config import build, compose
 from zoo.data.minitalks import corpus
-from zoo.live.work import load_systems
+from zoo.live.work import load_systems, share_backbones
 from zoo.systems.base import StreamingSystem
 
 SECONDS = 6.0
@@ -37,3 +37,25 @@ def test_a_system_with_shared_weights_writes_what_it_writes_alone() -> None:
         assert [(word.text, word.delay) for word in words] == [
             (word.text, word.delay) for word in expected.words
         ]
+
+
+def test_systems_on_equal_backbones_share_one() -> None:
+    typed = {
+        "attention": ["system=streamatt"],
+        "agreement": ["system=local_agreement"],
+        "other": ["system=streamatt", "backbone.max_tokens=9"],
+    }
+    configurations = {name: compose("live", items) for name, items in typed.items()}
+    systems: dict[str, StreamingSystem] = {
+        name: build(cfg.system) for name, cfg in configurations.items()
+    }
+    share_backbones(systems, configurations)
+    assert systems["agreement"].backbone is systems["attention"].backbone
+    assert systems["other"].backbone is not systems["attention"].backbone
+    for system in systems.values():
+        load_systems([system], torch.device("cpu"))
+    (talk,) = corpus.build("tst", talks=1)
+    samples = audio.load(talk.file, duration=SECONDS)
+    expected = zoo.load("local_agreement").translate(samples, sample_rate=16_000)
+    assert expected.text
+    assert systems["agreement"].translate(samples, sample_rate=16_000).text == expected.text

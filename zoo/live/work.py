@@ -103,7 +103,8 @@ def new_server(app: Starlette, address: Address, limits: Limits) -> Server:
 def build_systems(cfg: Config) -> Mapping[str, Sequence[StreamingSystem]]:
     """Return the systems of a configuration by name, without weights.
 
-    Those of one name are one system at several values of its latency knob.
+    Those of one name are one system at several values of its latency knob. Systems whose backbones
+    have the same configuration have one backbone.
 
     Raises:
         ZooError: ``compare`` is malformed, or a system is wrong or cannot translate a day of audio.
@@ -123,7 +124,31 @@ def build_systems(cfg: Config) -> Mapping[str, Sequence[StreamingSystem]]:
             live = without_references("live", None, DAY, system.source_language.code)
             if problem := system.talk_problem([live]):
                 raise ZooError(f"System {name!r}: {problem}")
+    share_backbones({name: of_name[0] for name, of_name in systems.items()}, configurations)
     return systems
+
+
+def share_backbones(
+    systems: Mapping[str, StreamingSystem], configurations: Mapping[str, Config]
+) -> None:
+    """Let systems whose backbones have the same configuration use that of the first of them.
+
+    A backbone that a latency knob sets is not shared.
+
+    Args:
+        systems: Systems by name, in the order in which they will be loaded.
+        configurations: Their configurations.
+    """
+    owners: list[tuple[object, StreamingSystem]] = []
+    for name, system in systems.items():
+        if system.knob is not None and system.knob.attribute.startswith("backbone."):
+            continue
+        backbone = plain(configurations[name])["backbone"]
+        owner = next((one for known, one in owners if known == backbone), None)
+        if owner is None:
+            owners.append((backbone, system))
+        else:
+            system.share_backbone(owner)
 
 
 def at_latencies(cfg: Config) -> Sequence[StreamingSystem]:

@@ -178,7 +178,7 @@ class StreamingSystem(TranslatingSystem):
         return self.synthesizer is not None
 
     def share_backbone(self, other: "StreamingSystem") -> None:
-        """Use the loaded backbone of a system whose backbone has the same configuration."""
+        """Use the backbone of a system that is loaded before; both have the same configuration."""
         self.backbone, self._shared = other.backbone, True
 
     def share_weights(self, other: "StreamingSystem") -> None:
