@@ -70,6 +70,24 @@ def test_simulstream_s_clients_are_served(serve: Serve, tmp_path: Path) -> None:
     assert [log(tmp_path, number) for number in range(2)] == ["10 20", "30"]
 
 
+def test_the_log_of_a_running_stream_is_written_from_time_to_time(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoo.live.hub.SAVE_INTERVAL", 0.01)
+    with serve().websocket_connect("/") as socket:
+        socket.send_json({"sample_rate": 16000, "metrics_metadata": {"wav_name": "mine.wav"}})
+        socket.send_bytes(spoken(10))
+        assert socket.receive_json()["new"].strip() == "10"
+        assert log(tmp_path, 0) == "10", "while the stream runs"
+        socket.send_bytes(spoken(20))
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "20"
+    deadline = time.monotonic() + 30
+    while log(tmp_path, 0) != "10 20":  # written after the client has its last message
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_realtime_clients_are_served(serve: Serve) -> None:
     with serve().websocket_connect("/v1/realtime") as socket:
         assert socket.receive_json()["type"] == "session.created"

@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from zoo.errors import ZooError
 from zoo.live.audio import AudioInput
 from zoo.live.engine import Failure, Progress, ServedStream
-from zoo.live.hub import Hub
+from zoo.live.hub import Hub, KnownAudio
 from zoo.live.logs import references_of
 from zoo.live.scoring import StreamScoring
 from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
@@ -178,7 +178,8 @@ class Connection:
     def _open(self, system: StreamingSystem) -> None:
         """Open a stream, which is scored while it runs if its talk is known."""
         hub, loop = self._hub, asyncio.get_running_loop()
-        references = references_of(self._talk, system.target_language)
+        audio = KnownAudio(self._talk, self._settings.recording)
+        references = references_of(audio.talk, system.target_language)
         scoring: StreamScoring | None = None
         if references:
             scoring = StreamScoring(hub.scoring, references, system.target_language)
@@ -191,7 +192,7 @@ class Connection:
                 loop.call_soon_threadsafe(self._deliver, result, copy)
 
         self._scoring = scoring
-        self._served = served = hub.engine.open(system, hub.new_name(), listener)
+        self._served = served = hub.open(system, listener, audio)
 
     def _deliver(self, result: Progress | Failure, copy: Stream | None = None) -> None:
         """Send what a chunk has led to; called in the loop of the server.
@@ -239,7 +240,7 @@ class Connection:
         """Give the stream to the hub, which writes its log."""
         served, self._served = self._served, None
         if served is not None:
-            self._hub.release(served, self._talk, self._settings.recording)
+            self._hub.release(served)
 
     async def _close(self, closing: Closing) -> None:
         """Send the reason and close; the reason of a close frame has at most 123 bytes.

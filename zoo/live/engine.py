@@ -182,6 +182,19 @@ class Engine:
                 served.waiting.append((chunk, now - served.began))
             self._changed.notify_all()
 
+    def copy(self, served: ServedStream) -> ServedStream:
+        """Return a copy of what a stream has emitted, made between two of its batches."""
+        with self._changed:
+            self._changed.wait_for(lambda: not served.in_work)
+            stream = served.stream
+            copied = replace(
+                stream,
+                emissions=list(stream.emissions),
+                times=list(stream.times),
+                events=list(stream.events),
+            )
+            return replace(served, stream=copied)
+
     def leave(self, served: ServedStream) -> None:
         """Remove a stream, whose waiting audio is not processed, after the batch it is in."""
         with self._changed:

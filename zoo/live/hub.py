@@ -3,21 +3,37 @@
 import asyncio
 import itertools
 import logging
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zoo.errors import ZooError
-from zoo.live.engine import Engine, ServedStream
+from zoo.live.engine import Engine, Listener, ServedStream
 from zoo.live.logs import write_stream
 from zoo.live.scoring import ScoringProcess
 from zoo.live.settings import Limits
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
+from zoo.types import Seconds
 
 logger = logging.getLogger(__name__)
+SAVE_INTERVAL: Seconds = 60.0  # between two logs of a stream that runs
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAudio:
+    """What is known of the audio of a stream.
+
+    Attributes:
+        talk: Talk that it is; None: unknown.
+        recording: Its name in the log; None: that of the stream.
+    """
+
+    talk: Talk | None = None
+    recording: str | None = None
 
 
 class Hub:
@@ -57,6 +73,8 @@ class Hub:
         self.connections = 0
         self._folder = folder
         self._numbers = itertools.count()
+        self._open: dict[ServedStream, KnownAudio] = {}
+        self._writing = threading.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -128,26 +146,38 @@ class Hub:
             raise ZooError(f"This server has no talk {name!r}; it has: {choices}.")
         return self.talks[name]
 
-    def new_name(self) -> str:
-        """Return the name of a new stream."""
-        return f"stream-{next(self._numbers):06d}"
+    def open(self, system: StreamingSystem, listener: Listener, audio: KnownAudio) -> ServedStream:
+        """Open a stream with a new name.
 
-    def release(
-        self, served: ServedStream, talk: Talk | None = None, recording: str | None = None
-    ) -> None:
+        Args:
+            system: Loaded system.
+            listener: Called on the thread of the engine after each chunk.
+            audio: What is known of the audio.
+        """
+        name = f"stream-{next(self._numbers):06d}"
+        served = self.engine.open(system, name, listener)
+        self._open[served] = audio
+        return served
+
+    def release(self, served: ServedStream) -> None:
         """Remove a stream that has ended or whose client has left, and write its log.
 
         This goes on in a task of the hub: the connection may be cancelled at any time.
-
-        Args:
-            served: The stream.
-            talk: Talk that its audio is; None: unknown.
-            recording: Name of its audio in the log; None: that of the stream.
         """
-        keeping = asyncio.to_thread(self._keep, served, talk, recording)
+        keeping = asyncio.to_thread(self._keep, served, self._open.pop(served))
         task = asyncio.get_running_loop().create_task(keeping)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def save(self) -> None:
+        """Write the logs of the streams that run, without target speech, from time to time.
+
+        A process that is killed loses the last ``SAVE_INTERVAL`` of its streams.
+        """
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL)
+            for served, audio in tuple(self._open.items()):
+                await asyncio.to_thread(self._save, served, audio)
 
     async def finish(self) -> None:
         """Wait for the logs of all clients that have left, and end the engine."""
@@ -155,20 +185,34 @@ class Hub:
         await self.scoring.close()
         await asyncio.to_thread(self.engine.close)
 
-    def _keep(self, served: ServedStream, talk: Talk | None, recording: str | None) -> None:
+    def _keep(self, served: ServedStream, audio: KnownAudio) -> None:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
+        with self._writing:
+            self._write(served, audio, with_speech=True)
+
+    def _save(self, served: ServedStream, audio: KnownAudio) -> None:
+        """Write what a stream has emitted so far, unless it has ended in the meantime."""
+        copy = self.engine.copy(served)
+        with self._writing:
+            if served in self._open:
+                self._write(copy, audio, with_speech=False)
+
+    def _write(self, served: ServedStream, audio: KnownAudio, *, with_speech: bool) -> None:
+        """Write the log of a stream, if it has processed a chunk."""
         if not served.stream.times:
             return
         folder = self._folder / served.stream.source.talk
         (name,) = [key for key, systems in self.systems.items() if served.system in systems]
         instance = served.instance()
-        if recording is not None:
-            instance = replace(instance, talk=recording)
+        if audio.recording is not None:
+            instance = replace(instance, talk=audio.recording)
+        if not with_speech:
+            instance = replace(instance, speech=())
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_stream(folder, instance, talk, served.system, name=name)
+            write_stream(folder, instance, audio.talk, served.system, name=name)
         except (OSError, ZooError) as error:
             logger.error("The log of %s cannot be written: %s", folder.name, error)
 

@@ -1,5 +1,6 @@
 """The web server: page, systems, talks, health, metrics, and the sockets of both protocols."""
 
+import asyncio
 import hmac
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -165,14 +166,16 @@ def _socket(hub: Hub, access: Access, wire: Callable[[], Wire]) -> Callable[...,
 
 
 def _lifespan(hub: Hub) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
-    """Return what starts the engine with the server and ends it after the last connection."""
+    """Return what starts the engine and the saving of logs, and ends both after all connections."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         hub.engine.start()
+        saving = asyncio.create_task(hub.save())
         try:
             yield
         finally:
+            saving.cancel()
             await hub.finish()
 
     return lifespan
