@@ -728,10 +728,11 @@ def test_the_page_of_ten_hours_draws_only_what_is_near(tmp_path: Path) -> None:
     assert 200 < int(sizes["elements"]) < 3000
     assert 0 < int(sizes["dots"]) < 36_000
     assert 200 < int(sizes["scrolled"]) < 3000
+    last = max(stream.instance.elapsed)
     before = [
         unit
         for unit, elapsed in zip(stream.instance.units, stream.instance.elapsed, strict=True)
-        if elapsed < max(stream.instance.elapsed)
+        if elapsed < last
     ]
     (caption,) = re.findall('data-caption="([^"]*)"', dom)
     assert caption.split()[-5:] == before[-5:]  # at the word of the left arrow

@@ -210,11 +210,21 @@ class Loader(ConfigLoaderImpl):
             if isinstance(cfg.get("system"), DictConfig) and OmegaConf.is_missing(
                 cfg.system, "name"
             ):
-                search = [item for item in overrides if item.startswith(SEARCH_PATH)]
-                chosen = {str(key): value for key, value in cfg.hydra.runtime.choices.items()}
-                preset = self.choices(config_name, [*search, f"system={chosen['system']}"])
-                cfg.system.name = row_name(str(chosen["system"]), departures(chosen, preset))
+                cfg.system.name = self._system_name(config_name, cfg, overrides)
         return cfg
+
+    def _system_name(
+        self, config_name: str | None, cfg: DictConfig, overrides: Sequence[str]
+    ) -> str:
+        """Return the choice of ``system`` and the parts that differ from it."""
+        chosen = {str(key): value for key, value in cfg.hydra.runtime.choices.items()}
+        system = str(chosen["system"])
+        groups = {str(item.key_or_group) for item in self._given} & chosen.keys()
+        if groups <= {"system"}:  # composing the preset would choose the same parts
+            return system
+        search = [item for item in overrides if item.startswith(SEARCH_PATH)]
+        preset = self.choices(config_name, [*search, f"system={system}"])
+        return row_name(system, departures(chosen, preset))
 
     def _check_experiment(self, config_name: str | None, cfg: DictConfig) -> None:
         """Raise ZooError if an experiment sets a part that only another command has."""
