@@ -124,19 +124,7 @@ def search(
     first = never_first or [()] * len(contexts)
     begun: list[list[int]] = [[] for _ in contexts]
     if config.beams == 1 and drafts is not None and any(drafts.drafts):
-
-        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
-            rows = len(prefixes)
-            return SearchRules(
-                controls,
-                [contexts[stream]] * rows,
-                log_probs=log_probs,
-                answers=prefixes,
-                never=never,
-                never_first=[first[stream]] * rows,
-            )
-
-        begun = accept_drafts(drafts, limits, rules_of)
+        begun = _accepted(drafts, controls, contexts, limits, never=never, never_first=first)
 
     rules = SearchRules(
         controls,
@@ -162,6 +150,31 @@ def search(
         return answers
     pairs = zip(answers, contexts, strict=True)
     return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
+
+
+def _accepted(
+    drafts: Drafts,
+    controls: RepetitionControls,
+    contexts: Sequence[SearchContext],
+    limits: Sequence[int],
+    *,
+    never: Sequence[int],
+    never_first: Sequence[Sequence[int]],
+) -> list[list[int]]:
+    """Accept and return the first ids of each draft; ``search`` has the arguments."""
+
+    def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
+        rows = len(prefixes)
+        return SearchRules(
+            controls,
+            [contexts[stream]] * rows,
+            log_probs=log_probs,
+            answers=prefixes,
+            never=never,
+            never_first=[never_first[stream]] * rows,
+        )
+
+    return accept_drafts(drafts, limits, rules_of)
 
 
 def _with_loops(

@@ -178,6 +178,9 @@ class UnitSpeaker(nn.Module):
             heads=attention.chosen(layers=layers, heads=heads),
             steps=self.steps,
         )
+        guesses = None
+        if earlier is not None:
+            guesses = Guesses(texts, [known.guess for known in earlier])
         answers = search(
             texts,
             self.search,
@@ -185,10 +188,11 @@ class UnitSpeaker(nn.Module):
             limits=[self.max_units + 1] * len(prompts),
             ends=[end],
             never=self._control,
-            guesses=earlier and Guesses(texts, [answers.guess for answers in earlier]),
+            guesses=guesses,
         )
-        for known, answer in zip(earlier or [], answers, strict=False):
-            known.append(answer.tokens, end)
+        if earlier is not None:
+            for known, answer in zip(earlier, answers, strict=True):
+                known.append(answer.tokens, end)
         results = []
         for stream, answer in enumerate(answers):
             tokens = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
