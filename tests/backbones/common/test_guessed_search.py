@@ -120,7 +120,7 @@ def test_a_repeated_answer_takes_few_passes() -> None:
     text = [1, 2, 3, 4, 5, 6, 7, 8, 9]
     alone = Texts([text])
     answers(alone, [earlier(text)])
-    # The first id is not guessed. Each pass adds an id to the guessed ones; the end is guessed, too.
+    # The first id is not guessed, the end is. Each pass adds one id to the guessed ones.
     assert alone.passes == [[1 + GUESSED]] * 2
     plain = Texts([text])
     answers(plain, None)

@@ -17,7 +17,7 @@ from zoo.backbones.common.continuation import Answer, Guess, Guesses, staying
 from zoo.backbones.common.greedy_search import GreedyText
 from zoo.backbones.common.rules import SearchRules, check_score
 
-# Ids that a pass guesses, of all streams together: on a CPU, a pass over 5 ids of a decoder of width
+# Guessed ids of a pass, of all streams together. On a CPU, a pass over 5 ids of a decoder of width
 # 512 takes 1.08 times as long as one over 1 id, and a pass over 9 ids 1.44 times.
 GUESSED = 4
 LONGEST = 3  # last ids of an answer that are looked up
