@@ -3,8 +3,7 @@
 The text is generated after the forced prefix with attention weights, which only eager attention
 returns. Speech needs ``generate`` once more: it encodes the audio again, generates the text again,
 forces it for the decoder states and generates the units. Features of the audio are computed anew
-for each. Unlike ``generate`` of SeamlessM4TForSpeechToSpeech, it accepts a forced prefix, and no
-token ends a text.
+for each. Unlike ``generate`` of SeamlessM4TForSpeechToSpeech, it accepts a forced prefix.
 """
 
 import copy
@@ -17,6 +16,7 @@ from transformers import GenerationMixin, SeamlessM4TForSpeechToSpeech
 from zoo.backbones.common.audio.spectrogram import seamless_features
 from zoo.backbones.seamless_m4t.encoder import STRIDE
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Task
 
@@ -25,12 +25,14 @@ class Generate:
     """One step after another through Transformers' own network.
 
     Args:
-        backbone: random network of ``simulu_step.py``, whose weights are copied.
-        new: number of tokens to generate.
-        units: number of units to generate.
+        backbone: loaded backbone, whose weights are copied.
+
+    Attributes:
+        written: new tokens of the last ``states``.
+        passes: passes of the text-to-unit decoder in the last ``units``.
     """
 
-    def __init__(self, backbone: SeamlessM4TSpeech, *, new: int, units: int) -> None:
+    def __init__(self, backbone: SeamlessM4TSpeech) -> None:
         [source] = backbone._whole
         network = SeamlessM4TForSpeechToSpeech(copy.deepcopy(source.config)).eval()
         network.set_attn_implementation("eager")
@@ -38,8 +40,8 @@ class Generate:
         network.generation_config = source.generation_config
         self.network: Any = network
         self.backbone = backbone
-        self.new = new
-        self.number_of_units = units
+        self.written: list[int] = []
+        self.passes = 0
         self.features = torch.empty(0)
         self.prompt = torch.empty(0)
 
@@ -50,13 +52,22 @@ class Generate:
         self.prompt = torch.tensor([[*opening, *session.prefix_ids.tolist()]])
         self._text(session)
 
-    def states(self, session: Session) -> Tensor:
-        """Text decoder states (positions, width) for the speech of the text: once more."""
-        sequences = self._text(session)
-        end = torch.full((1, 1), self.backbone.end)
+    def states(self, session: Session, *, tokens: int, close: bool) -> Tensor:
+        """Text decoder states (positions, width) for the speech of the text: once more.
+
+        Args:
+            session: stream.
+            tokens: number of new tokens to speak.
+            close: whether an end of the text follows.
+        """
+        prompt = self.prompt.shape[1]
+        sequences = self._text(session)[:, : prompt + tokens]
+        self.written = sequences[0, prompt:].tolist()
+        if close:
+            sequences = torch.cat([sequences, torch.full((1, 1), self.backbone.end)], dim=1)
         memory = self.network.speech_encoder(input_features=self.features)[0]
         states: Tensor = self.network.text_decoder(
-            input_ids=torch.cat([sequences, end], dim=1), encoder_hidden_states=memory
+            input_ids=sequences, encoder_hidden_states=memory
         ).last_hidden_state[0]
         return states
 
@@ -68,18 +79,22 @@ class Generate:
             inputs_embeds=states[None],
             decoder_input_ids=torch.tensor([[t2u.config.t2u_eos_token_id, language]]),
             suppress_tokens=speaker._control,
-            max_new_tokens=self.number_of_units,
+            max_new_tokens=speaker.max_units + 1,
+            eos_token_id=t2u.config.t2u_eos_token_id,
+            pad_token_id=t2u.config.t2u_pad_token_id,
             output_attentions=True,
             return_dict_in_generate=True,
             do_sample=False,
         )
-        ids: Tensor = generated.sequences[0, 2:] - t2u.config.vocoder_offset
-        return ids
+        ids: Tensor = generated.sequences[0, 2:]
+        self.passes = len(ids)
+        ids = ids[: speaker.max_units]
+        return ids[ids != t2u.config.t2u_eos_token_id] - t2u.config.vocoder_offset
 
-    def wave(self, units: Tensor, session: Session) -> Tensor:
+    def wave(self, units: Tensor, language: Language) -> Tensor:
         """Synthesise units (n,)."""
         speaker = self.backbone.speaker
-        voice = speaker.languages.voices[speaker.languages.code(session.target_language)]
+        voice = speaker.languages.voices[speaker.languages.code(language)]
         samples: Tensor = self.network.vocoder(
             units[None], torch.tensor([[speaker.voice]]), torch.tensor([[voice]])
         )[0]
@@ -95,7 +110,7 @@ class Generate:
             self.features,
             decoder_input_ids=self.prompt,
             suppress_tokens=self.backbone.never,
-            max_new_tokens=self.new,
+            max_new_tokens=self.backbone.max_tokens,
             output_attentions=True,
             return_dict_in_generate=True,
             do_sample=False,

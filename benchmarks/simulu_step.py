@@ -1,258 +1,252 @@
 """python benchmarks/simulu_step.py [--small] [--option N ...]: time per step of SimulU's speech.
 
 A step encodes the audio and decodes the text after a forced prefix, computes the text decoder's
-states, generates the units of the kept text and synthesises them. One form calls Transformers'
-``generate`` (``simulu_generate.py``); the zoo keeps the states of decoding, adds one position, the
-end of the text, and synthesises new units only. Both must generate the same units. The network is
-the real class, randomly initialised in the chosen size, with fixed lengths, because random weights
-end texts anywhere. Times are of this process's CPU, forms in turn.
+states, generates the units of the kept and the new text and synthesises them. A talk is streamed
+by the zoo with the configured trained model (``simulu_minitalks``), because only the units of a
+trained model repeat those of the step before, which the zoo guesses and verifies. Every step that
+speaks is computed from the same state by Transformers' ``generate`` (``simulu_generate.py``), too,
+and must give the same words and units. Times are of this process's CPU. The model is small: a pass
+takes a larger share of its time for other things than products than one of a large model.
 """
 
 import argparse
-import statistics
-import tempfile
 import time
-from collections.abc import Sequence
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
-from harness import parameters_millions, parser_of, print_result, print_table
+from harness import (
+    add_overrides,
+    parameters_millions,
+    parser_of,
+    print_result,
+    print_table,
+    recording,
+)
 from simulu_generate import Generate
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.seamless_m4t.network import train_pieces
+from zoo.backbones.base import Units, UnitSpeech
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.config import build, compose
 from zoo.config.commands import run_script
 from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.streaming.session import Session, SpeechRequest
-from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk
+from zoo.languages import Language
+from zoo.streaming.session import SpeechRequest
+from zoo.systems.base import StreamingSystem
+from zoo.types import Hypothesis, Seconds, SpeechChunk
 
 SIZES = {
-    "hidden": (512, 32, "width of encoder, text decoder and text-to-unit model"),
-    "layers": (6, 1, "layers of the speech encoder and of the text decoder"),
-    "unit_layers": (4, 1, "layers of the text-to-unit encoder and decoder"),
-    "seconds": (12, 3, "kept audio"),
-    "prefix": (20, 5, "kept tokens, the forced prefix"),
-    "new": (12, 4, "new tokens, all of which are emitted"),
-    "units": (150, 8, "units of the kept and the new text"),
-    "steps": (5, 2, "measured steps, after one that warms up; the median counts"),
+    "chunks": (40, 6, "chunks streamed"),
+    "f": (4, 4, "inaccessible frames of the policy"),
     "threads": (1, 1, "CPU threads"),
 }
-NEEDS = frozenset({Capability.ALIGNMENT, Capability.SPEECH})
 PARTS = ("decode", "states", "units", "wave")
-TEXT = "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schön!"
+PLAIN = "Transformers' generate"
+OURS = "the zoo"
 
 
-class Form(Protocol):
-    """One way to compute a step; the methods are called in this order."""
+@dataclass(slots=True)
+class Run:
+    """Measurements of one form.
 
-    def decode(self, session: Session) -> None:
-        """Encode the audio and decode the text after the prefix."""
+    Attributes:
+        seconds: of each part, over all steps that speak.
+        passes: passes of the text-to-unit decoder.
+    """
 
-    def states(self, session: Session) -> Tensor:
-        """Text decoder states (positions, width) of prefix, new text and its end."""
+    seconds: Counter[str] = field(default_factory=Counter)
+    passes: int = 0
 
-    def units(self, states: Tensor, session: Session) -> Tensor:
-        """Units (n,) of the text."""
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Add the time of a part."""
+        start = time.process_time()
+        yield
+        self.seconds[name] += time.process_time() - start
 
-    def wave(self, units: Tensor, session: Session) -> Tensor:
-        """Samples of units (n,)."""
+    @property
+    def total(self) -> Seconds:
+        """Of all parts."""
+        return sum(self.seconds[part] for part in PARTS)
 
 
-class Ours:
-    """The zoo's functions.
+class Comparison:
+    """The zoo's functions on one stream, and the plain form of every step that speaks.
 
     Args:
-        backbone: loaded backbone.
-        old: share of the units that belong to earlier tokens and are not synthesised.
+        backbone: loaded backbone, which calls these methods instead of its own.
+        plain: the same weights in Transformers' own network.
     """
 
-    def __init__(self, backbone: SeamlessM4TSpeech, *, old: float) -> None:
+    def __init__(self, backbone: SeamlessM4TSpeech, plain: Generate) -> None:
         self.backbone = backbone
-        self.old = old
-        self.hypothesis: Hypothesis | None = None
+        self.plain = plain
+        self.runs = {PLAIN: Run(), OURS: Run()}
+        self.steps = 0
+        self.decoded: Seconds = 0.0  # of the step's hypothesis, which may not be spoken
+        self._decode, self._vocode = backbone.decode, backbone.vocode
 
-    def decode(self, session: Session) -> None:
-        """See ``Form``."""
-        [self.hypothesis] = self.backbone.decode([session], [Request()], NEEDS)
+    def decode(self, *inputs: Any) -> list[Hypothesis]:
+        """Encode and decode; see ``Backbone.decode``."""
+        start = time.process_time()
+        hypotheses = self._decode(*inputs)
+        self.decoded = time.process_time() - start
+        return hypotheses
 
-    def states(self, session: Session) -> Tensor:
-        """See ``Form``; those of decoding, and one more position."""
-        assert self.hypothesis is not None
-        new = self.hypothesis.num_new_tokens
-        request = SpeechRequest(session, self.hypothesis, new, "")
-        return self.backbone.fed([request], close=True)[0]
+    @torch.inference_mode()
+    def generate_units(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Units]:
+        """Generate the units of one stream by both forms; see ``Speaking.generate_units``.
 
-    def units(self, states: Tensor, session: Session) -> Tensor:
-        """See ``Form``."""
-        [units] = self.backbone.speaker.units([states], [session.target_language])
-        return units.ids
+        Raises ZooError if they differ.
+        """
+        [request] = requests
+        ours, session = self.runs[OURS], request.session
+        self.steps += 1
+        ours.seconds["decode"] += self.decoded
+        with ours.part("states"):
+            [states] = self.backbone.fed(requests, close=close)
+        with counting_passes(ours), ours.part("units"):
+            [units] = self.backbone.speaker.units(
+                [states],
+                [session.target_language],
+                self.backbone.unit_attention,
+                earlier=[session.backbone_state.units],
+            )
+        self._check(request, units, self._plain_units(request, close=close))
+        return [units]
 
-    def wave(self, units: Tensor, session: Session) -> Tensor:
-        """See ``Form``."""
-        needed = range(round(self.old * len(units)), len(units))
-        [voiced] = self.backbone.vocode([units], session.target_language, needed=[needed])
-        return voiced.samples
+    def _plain_units(self, request: SpeechRequest, *, close: bool) -> Tensor:
+        """The units (n,) of a step by Transformers' ``generate``."""
+        run, plain = self.runs[PLAIN], self.plain
+        with run.part("decode"):
+            plain.decode(request.session)
+        with run.part("states"):
+            states = plain.states(request.session, tokens=request.tokens, close=close)
+        with run.part("units"):
+            units = plain.units(states, request.session)
+        run.passes += plain.passes
+        return units
 
+    def _check(self, request: SpeechRequest, units: Units, others: Tensor) -> None:
+        """Raise ZooError unless both forms have the same new tokens and the same units."""
+        new = request.hypothesis.token_ids[: request.tokens].tolist()
+        if new != self.plain.written or units.ids.tolist() != others.tolist():
+            raise ZooError(f"The forms generate different units in step {self.steps}.")
 
-def forms(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, Form]:
-    """Both forms on the same weights; the zoo's arranges its own after they are copied."""
-    plain = Generate(backbone, new=options.new, units=options.units)
-    old = options.prefix / (options.prefix + options.new)
-    backbone.arrange()
-    return {"Transformers' generate": plain, "the zoo": Ours(backbone, old=old)}
-
-
-def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
-    """A randomly initialised network that ends neither texts nor unit sequences."""
-    train_pieces([TEXT] * 20, size=60, source="en", target="de").save_pretrained(folder)
-    shape = {
-        "hidden_size": options.hidden,
-        "initializer_range": 2 * options.hidden**-0.5,  # large: units depend on the states
-        **{
-            f"{part}_ffn_dim": 4 * options.hidden
-            for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")
-        },
-        **{
-            f"{part}_attention_heads": 8
-            for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")
-        },
-        "encoder_layers": 1,
-        "decoder_layers": options.layers,
-        "speech_encoder_layers": options.layers,
-        "speech_encoder_attention_heads": 8,
-        "speech_encoder_intermediate_size": 4 * options.hidden,
-        "t2u_encoder_layers": options.unit_layers,
-        "t2u_decoder_layers": options.unit_layers,
-        "unit_hifi_gan_vocab_size": 1000,
-        "unit_embed_dim": options.hidden,
-        "upsample_initial_channel": max(32, options.hidden // 2),
-    }
-    torch.manual_seed(0)
-    backbone = SeamlessM4TSpeech(
-        config=shape,
-        tokenizer=str(folder),
-        alignment=AlignmentConfig(layer=options.layers - 1),
-        search=SearchConfig(),
-        max_tokens=options.new,
-        max_units=options.units,
-    )
-    backbone.load()
-    backbone.never = [*backbone.never, backbone.end]
-    with torch.no_grad():
-        backbone.speaker.t2u.lm_head.weight[backbone.speaker.t2u.config.t2u_eos_token_id] = 0
-    return backbone
+    def vocode(
+        self, units: Sequence[Tensor], language: Language, *, needed: Sequence[range]
+    ) -> list[UnitSpeech]:
+        """Synthesise units by both forms; see ``Speaking.vocode``."""
+        with self.runs[OURS].part("wave"):
+            voiced = self._vocode(units, language, needed=needed)
+        with torch.inference_mode(), self.runs[PLAIN].part("wave"):
+            self.plain.wave(units[0], language)
+        return voiced
 
 
-def noise_session(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) -> Session:
-    """A session with noise and random prefix tokens of the chosen lengths."""
-    random = torch.Generator().manual_seed(step)
-    session = Session(
-        talk=f"step {step}",
-        source_language=language("en"),
-        target_language=language("de"),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-        prefix_ids=torch.randint(4, 50, (options.prefix,), generator=random),
-    )
-    session.backbone_state = backbone.open(session)
-    session.receive(SpeechChunk(0.1 * torch.randn(options.seconds * SAMPLE_RATE, generator=random)))
-    return session
+@contextmanager
+def counting_passes(run: Run) -> Iterator[None]:
+    """Count passes of the zoo's decoder."""
+    call = Decoder.run
+
+    def call_and_count(decoder: Decoder, *inputs: Any, **options: Any) -> Any:
+        run.passes += 1
+        return call(decoder, *inputs, **options)
+
+    with patch.object(Decoder, "run", call_and_count):
+        yield
 
 
-@torch.inference_mode()
-def timed_step(form: Form, session: Session) -> tuple[list[Seconds], Tensor]:
-    """Seconds of each part of a step, and its units (n,)."""
-    marks = [time.process_time()]
-    form.decode(session)
-    marks.append(time.process_time())
-    states = form.states(session)
-    marks.append(time.process_time())
-    units = form.units(states, session)
-    marks.append(time.process_time())
-    form.wave(units, session)
-    marks.append(time.process_time())
-    return [end - start for start, end in pairwise(marks)], units
+def load_system(overrides: Sequence[str], f: int) -> tuple[StreamingSystem, SeamlessM4TSpeech]:
+    """A loaded system and its backbone. Raises ZooError for other backbones."""
+    system = build(compose("evaluate", ["system=simulu", *overrides]).system)
+    backbone = system.backbone if isinstance(system, StreamingSystem) else None
+    if not isinstance(backbone, SeamlessM4TSpeech):
+        raise ZooError(
+            f"simulu_step needs a SeamlessM4T with speech output, not {type(backbone).__name__}."
+        )
+    system.configure_model()
+    system.turn_knob(f)
+    return system.eval(), backbone
 
 
-def compare(
-    found: dict[str, Form], backbone: SeamlessM4TSpeech, options: argparse.Namespace
-) -> dict[str, list[Seconds]]:
-    """Median seconds of each part, by form.
+def compare(system: StreamingSystem, backbone: SeamlessM4TSpeech, samples: Tensor) -> Comparison:
+    """Stream whole chunks of ``samples`` (n,). Raises ZooError if the forms differ."""
+    comparison = Comparison(backbone, Generate(backbone))
+    session = system.open("talk")
+    ends = range(system.chunk_samples, len(samples) + 1, system.chunk_samples)
+    names = ("decode", "generate_units", "vocode")
+    methods: dict[str, Callable[..., Any]] = {name: getattr(comparison, name) for name in names}
+    with patch.multiple(backbone, **methods):
+        for end in ends:
+            chunk = samples[end - system.chunk_samples : end]
+            system.step([session], [SpeechChunk(chunk, end == ends[-1])])
+    if not comparison.steps:
+        raise ZooError("No step speaks; use more --chunks.")
+    return comparison
 
-    Raises ZooError if two forms generate different units.
-    """
-    seconds: dict[str, list[list[Seconds]]] = {name: [] for name in found}
-    for step in range(options.steps + 1):
-        generated = set()
-        for name, form in found.items():
-            parts, units = timed_step(form, noise_session(backbone, options, step))
-            generated.add(tuple(units.tolist()))
-            if step:  # the first one warms up
-                seconds[name].append(parts)
-        if len(generated) > 1:
-            raise ZooError(f"The forms generate different units in step {step}.")
+
+def facts(comparison: Comparison) -> dict[str, Any]:
+    """Numbers per form, and the zoo's ratios; the text is without units and wave."""
+    plain, ours = comparison.runs.values()
+    texts = [run.seconds["decode"] + run.seconds["states"] for run in (plain, ours)]
     return {
-        name: [statistics.median(part) for part in zip(*measured, strict=True)]
-        for name, measured in seconds.items()
-    }
-
-
-def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
-    """Milliseconds per form, and the zoo's speedup with and without units and wave."""
-    totals = {name: sum(parts) for name, parts in found.items()}
-    texts = {name: parts[0] + parts[1] for name, parts in found.items()}
-    naive, ours = found
-    return {
+        "steps": comparison.steps,
         "ms": {
-            name: {part: round(1000 * value, 1) for part, value in zip(PARTS, parts, strict=True)}
-            for name, parts in found.items()
+            name: {part: round(1000 * run.seconds[part] / comparison.steps, 1) for part in PARTS}
+            for name, run in comparison.runs.items()
         },
-        "step_speedup": round(totals[naive] / totals[ours], 2),
-        "text_speedup": round(texts[naive] / texts[ours], 2),
+        "passes": {name: run.passes for name, run in comparison.runs.items()},
+        "step_speedup": round(plain.total / ours.total, 2),
+        "text_speedup": round(texts[0] / texts[1], 2),
+        "unit_passes_speedup": round(plain.passes / ours.passes, 2),
     }
 
 
-def print_forms(found: dict[str, list[Seconds]]) -> None:
+def print_forms(comparison: Comparison) -> None:
     """A row per form."""
-    slowest = sum(next(iter(found.values())))
+    slowest = comparison.runs[PLAIN].total
     rows = [
         (
             name,
-            *(f"{1000 * part:.0f}" for part in [*parts, sum(parts)]),
-            f"{slowest / sum(parts):.2f}x",
+            str(run.passes),
+            *(f"{1000 * run.seconds[part] / comparison.steps:.0f}" for part in PARTS),
+            f"{1000 * run.total / comparison.steps:.0f}",
+            f"{slowest / run.total:.2f}x",
         )
-        for name, parts in found.items()
+        for name, run in comparison.runs.items()
     ]
-    print_table(("form", *(f"{part} (ms)" for part in PARTS), "step (ms)", "faster"), rows)
+    parts = [f"{part} (ms)" for part in PARTS]
+    print_table(("form", "unit passes", *parts, "step (ms)", "faster"), rows)
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The parsed command line."""
     parser = parser_of(__doc__, SIZES, given=given)
-    options = parser.parse_args(given)
-    if options.hidden % 16:
-        parser.error(f"argument --hidden: must be a multiple of 16, not {options.hidden}")
-    return options
+    add_overrides(parser)
+    return parser.parse_intermixed_args(given)
 
 
 def main() -> None:
-    """Run the steps, print a table and the result."""
+    """Stream, print a table and the result."""
     options = arguments()
     torch.set_num_threads(options.threads)
-    with tempfile.TemporaryDirectory() as folder:
-        backbone = network(options, Path(folder))
-    found = compare(forms(backbone, options), backbone, options)
-    print_forms(found)
-    settings = {name: getattr(options, name) for name in SIZES}
-    size = {"parameters_millions": parameters_millions(backbone)}
-    print_result("simulu_step", size, settings, facts(found))
+    system, backbone = load_system(options.overrides, options.f)
+    samples = recording(options.chunks * system.chunk_seconds)
+    comparison = compare(system, backbone, samples)
+    print_forms(comparison)
+    settings = {
+        "parameters_millions": parameters_millions(backbone),
+        **{name: getattr(options, name) for name in SIZES},
+        "overrides": options.overrides,
+    }
+    print_result("simulu_step", settings, facts(comparison))
 
 
 if __name__ == "__main__":

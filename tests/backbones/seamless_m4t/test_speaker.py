@@ -12,6 +12,8 @@ from torch import Tensor
 
 from tests.backbones.seamless_m4t.conftest import Load
 from zoo.backbones.base import Units
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.guessed_search import EarlierAnswers
 from zoo.backbones.common.unit_attention import UnitAttention
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -190,3 +192,43 @@ def test_a_vocoder_that_does_not_fit_is_refused(load: Load) -> None:
         ZooError, match="vocoder of X has 22 units; its text-to-unit model generates at most 21"
     ):
         UnitSpeaker(speaker.t2u, speaker.vocoder, **arguments)
+
+
+@pytest.mark.parametrize("capture", ["off", "static"])
+@pytest.mark.parametrize("kind", ["right", "shifted", "wrong", "none"])
+@torch.inference_mode()
+def test_any_earlier_units_give_the_same_units(
+    load: Load, monkeypatch: pytest.MonkeyPatch, capture: str, kind: str
+) -> None:
+    """Alone and in a batch whose streams end one after the other; right ones save passes."""
+    passes: list[int] = []
+    run = Decoder.run
+
+    def counted(self: Decoder, ids: Tensor, *args: Any, **options: Any) -> Any:
+        passes.append(ids.shape[1])
+        return run(self, ids, *args, **options)
+
+    monkeypatch.setattr(Decoder, "run", counted)
+    speaker = load(capture=capture).speaker
+    for lengths in [(9,), LENGTHS]:
+        passes.clear()
+        expected = spoken(speaker, *lengths)
+        plain = len(passes)
+        memories = [EarlierAnswers() for _ in lengths]
+        for memory, units in zip(memories, expected, strict=True):
+            ids = [unit + 4 for unit in units.ids.tolist()]
+            texts = {"right": ids, "shifted": [5, *ids[1:3], 6, *ids[3:]], "wrong": ids[::-1]}
+            if kind in texts:
+                memory.append(texts[kind], 2)
+        passes.clear()
+        states = [random_states(length) for length in lengths]
+        arguments = states, [GERMAN] * len(lengths), UnitAttention(1)
+        for units, same in zip(speaker.units(*arguments, earlier=memories), expected, strict=True):
+            assert units.ids.tolist() == same.ids.tolist()
+            assert units.truncated == same.truncated
+            torch.testing.assert_close(units.attention, same.attention, rtol=0, atol=1e-9)
+        assert len(passes) < plain if kind == "right" else len(passes) <= plain
+        # The units are guessed next time.
+        passes.clear()
+        speaker.units(*arguments, earlier=memories)
+        assert len(passes) < plain

@@ -108,7 +108,9 @@ def added_mask(visible: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Branches(ABC):
-    """Search branches of a batch of streams; implements ``Continuation`` and ``Drafts``.
+    """Search branches of a batch of streams.
+
+    The class implements ``Continuation``, ``Drafts`` and ``GuessedContinuation``.
 
     Each live stream has one row per beam; row = index in ``live`` x beams + beam index. Prompts and
     earlier cached positions of different lengths are padded on the left, drafts on the right.
@@ -156,6 +158,7 @@ class Branches(ABC):
         # Index of the stream whose keys and values each row of the cache has.
         self._rows = list(range(self.streams))
         self._max_positions = max_positions
+        self._guessed = 0  # most guessed ids of the last ``step_guessed``
         past, new = cache.length, max(prompts)
         self.prefix = past + new
         self.visible = torch.zeros(self.streams, self.prefix, dtype=torch.bool, device=device)
@@ -257,11 +260,58 @@ class Branches(ABC):
         self.log_probs = self._predict(hidden.flatten(0, 1))
         self._next = self._within_room(self._next + 1)
 
+    def step_guessed(self, tokens: Tensor, guesses: Sequence[list[int]]) -> Tensor:
+        """Append one token and then guessed ids to each row, in one pass; see ``keep_guessed``.
+
+        Args:
+            tokens: (rows,) next id of each row. Each stream has one row.
+            guesses: Ids that may follow the token of each row; their numbers may differ.
+
+        Returns:
+            (rows, 1 + most guessed ids, vocabulary) log-probabilities after the token and after
+            each guessed id; those after a row's last guess are undefined.
+        """
+        new = 1 + max(map(len, guesses))
+        ids = F.pad(tokens[:, None], (0, new - 1))
+        for row, guessed in enumerate(guesses):
+            ids[row, 1 : 1 + len(guessed)] = torch.tensor(guessed, dtype=torch.long)
+        offsets = torch.arange(new, device=ids.device)
+        causal = (offsets <= offsets[:, None]).expand(len(ids), -1, -1)
+        before = self.visible[:, None].expand(-1, new, -1)
+        positions = self._within_room(self._next + offsets)
+        hidden = self._feed(ids, positions, torch.cat([before, causal], dim=2))
+        self.visible = F.pad(self.visible, (0, new), value=True)
+        self._guessed = new - 1
+        self._next = self._within_room(self._next + 1)
+        return self._predict(hidden)
+
+    def keep_guessed(self, lengths: Sequence[int]) -> None:
+        """Continue after the first ids of each guess of ``step_guessed``.
+
+        Other ids stay in the cache, masked, unless no row keeps an id at their positions.
+
+        Args:
+            lengths: Number of kept ids of each row.
+        """
+        kept = torch.tensor(lengths, device=self.visible.device)
+        if self._guessed:
+            offsets = torch.arange(self._guessed, device=kept.device)
+            self.visible[:, -self._guessed :] = offsets < kept[:, None]
+        rejected = self._guessed - max(lengths)
+        if rejected:
+            self.visible = self.visible[:, :-rejected]
+            self._discard(rejected)
+        self._next = self._within_room(self._next + kept[:, None])
+
+    def _discard(self, positions: int) -> None:
+        """Drop the last positions of the cache and of all records."""
+        self._cache.length -= positions
+
     def _within_room(self, positions: Tensor) -> Tensor:
         """Limit positions to those of the decoder.
 
-        Only ids that no answer contains can have later positions: those of finished streams and
-        rejected drafts.
+        Only ids that no answer contains can have later positions: those of finished streams,
+        rejected drafts and rejected guesses.
         """
         if self._max_positions is None:
             return positions

@@ -12,6 +12,9 @@ from torch import Tensor
 
 Stop = Callable[[list[int]], bool]  # receives the generated ids; returns whether to stop
 
+# Receives the generated ids and a number; returns at most as many ids that may follow them.
+Guess = Callable[[list[int], int], list[int]]
+
 FINISHED_SHARE = 0.1  # share of the decoded rows that finished streams may have
 
 
@@ -89,6 +92,37 @@ class Drafts(Protocol):
         Args:
             lengths: Number of accepted ids of each stream.
         """
+
+
+class GuessedContinuation(Continuation, Protocol):
+    """A continuation that computes guessed ids together with the token before them."""
+
+    def step_guessed(self, tokens: Tensor, guesses: Sequence[list[int]]) -> Tensor:
+        """Append one token and then guessed ids to each row.
+
+        Args:
+            tokens: (rows,) next id of each row. Each stream has one row.
+            guesses: Ids that may follow the token of each row; their numbers may differ.
+
+        Returns:
+            (rows, 1 + most guessed ids, vocabulary) log-probabilities after the token and after
+            each guessed id; those after a row's last guess are undefined.
+        """
+
+    def keep_guessed(self, lengths: Sequence[int]) -> None:
+        """Continue after the first ids of each guess; the other ids are rejected.
+
+        Args:
+            lengths: Number of kept ids of each row.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """A decoder that verifies guessed ids, and what guesses them for each of its streams."""
+
+    continuation: GuessedContinuation
+    streams: Sequence[Guess]
 
 
 @dataclass(frozen=True, slots=True)

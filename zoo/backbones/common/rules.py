@@ -21,11 +21,16 @@ class RepetitionControls:
     penalty: float = 1.0
     compared: Literal["text", "prompt"] = "text"
 
+    @property
+    def enabled(self) -> bool:
+        """Whether the scores of an id depend on the ids before it."""
+        return self.no_repeat_ngram != 0 or self.penalty != 1.0
+
     def begin(
         self, contexts: Sequence[SearchContext], answers: Sequence[list[int]], log_probs: Tensor
     ) -> "Repetition | None":
         """Begin a search; None if no control is enabled. ``Repetition`` has the arguments."""
-        if self.no_repeat_ngram == 0 and self.penalty == 1.0:
+        if not self.enabled:
             return None
         return Repetition(self, contexts, answers, log_probs)
 

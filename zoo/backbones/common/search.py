@@ -14,11 +14,13 @@ from zoo.backbones.common.continuation import (
     Answer,
     Continuation,
     Drafts,
+    Guesses,
     SearchContext,
     Stop,
     StopMarks,
 )
 from zoo.backbones.common.greedy_search import GreedyText, accept_drafts, greedy_search
+from zoo.backbones.common.guessed_search import guessed_search
 from zoo.backbones.common.loops import loop_stop, without_loop
 from zoo.backbones.common.rules import RepetitionControls, SearchRules
 from zoo.errors import ZooError, check_numbers
@@ -90,6 +92,7 @@ def search(
     stops: Sequence[Stop | None] | None = None,
     stop_marks: StopMarks | None = None,
     drafts: Drafts | None = None,
+    guesses: Guesses | None = None,
 ) -> list[Answer]:
     """Generate one answer per stream.
 
@@ -108,6 +111,8 @@ def search(
             marked token, beam search as soon as all beams have that token in common.
         drafts: Greedy search begins after the longest prefix of each draft that it would have
             generated itself. Within a draft, no stop condition applies and no token is marked.
+        guesses: Greedy search verifies guessed ids instead of generating one id per pass, unless
+            repetition controls are enabled. There must be no ``never_first`` and ``stop_marks``.
 
     Returns:
         One answer per stream.
@@ -119,19 +124,7 @@ def search(
     first = never_first or [()] * len(contexts)
     begun: list[list[int]] = [[] for _ in contexts]
     if config.beams == 1 and drafts is not None and any(drafts.drafts):
-
-        def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
-            rows = len(prefixes)
-            return SearchRules(
-                controls,
-                [contexts[stream]] * rows,
-                log_probs=log_probs,
-                answers=prefixes,
-                never=never,
-                never_first=[first[stream]] * rows,
-            )
-
-        begun = accept_drafts(drafts, limits, rules_of)
+        begun = _accepted(drafts, controls, contexts, limits, never=never, never_first=first)
 
     rules = SearchRules(
         controls,
@@ -149,11 +142,39 @@ def search(
         conditions = _with_loops(stops or [None] * len(contexts), contexts, copies)
         streams = zip(begun, limits, conditions, strict=True)
         texts = [GreedyText(tokens, limit, stop) for tokens, limit, stop in streams]
-        answers = greedy_search(continuation, rules, texts, ends, stop_marks)
+        if guesses is None or controls.enabled:
+            answers = greedy_search(continuation, rules, texts, ends, stop_marks)
+        else:
+            answers = guessed_search(guesses, rules, texts, ends)
     if copies is None:
         return answers
     pairs = zip(answers, contexts, strict=True)
     return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
+
+
+def _accepted(
+    drafts: Drafts,
+    controls: RepetitionControls,
+    contexts: Sequence[SearchContext],
+    limits: Sequence[int],
+    *,
+    never: Sequence[int],
+    never_first: Sequence[Sequence[int]],
+) -> list[list[int]]:
+    """Accept and return the first ids of each draft; ``search`` has the arguments."""
+
+    def rules_of(stream: int, prefixes: list[list[int]], log_probs: Tensor) -> SearchRules:
+        rows = len(prefixes)
+        return SearchRules(
+            controls,
+            [contexts[stream]] * rows,
+            log_probs=log_probs,
+            answers=prefixes,
+            never=never,
+            never_first=[never_first[stream]] * rows,
+        )
+
+    return accept_drafts(drafts, limits, rules_of)
 
 
 def _with_loops(

@@ -32,6 +32,11 @@ class StepRecords:
         self.newest = data
         self._steps.append((data, list(streams)))
 
+    def shorten(self, positions: int) -> None:
+        """Drop the last positions of the last decoder call, which has more."""
+        data, streams = self._steps.pop()
+        self.append(data[:, :-positions], streams)
+
     def of(self, stream: int) -> Tensor:
         """Return the rows (positions, ...) of one stream; 0 after it left the batch."""
         rows = [

@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.base import Units, UnitSpeech
-from zoo.backbones.common.continuation import SearchContext
+from zoo.backbones.common.continuation import Guesses, SearchContext
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.guessed_search import EarlierAnswers
 from zoo.backbones.common.pretrained.loading import run_layers
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.static_steps import Capture, StaticSteps
@@ -146,6 +147,7 @@ class UnitSpeaker(nn.Module):
         states: Sequence[Tensor],
         languages: Sequence[Language],
         attention: UnitAttention = UnitAttention(),  # noqa: B008 (frozen)
+        earlier: Sequence[EarlierAnswers] | None = None,
     ) -> list[Units]:
         """Generate the units of texts as a batch; the texts do not influence one another.
 
@@ -154,6 +156,8 @@ class UnitSpeaker(nn.Module):
                 belong to start and language.
             languages: Language of each text.
             attention: Cross-attention of the text-to-unit decoder that is returned.
+            earlier: Units that were generated earlier for each stream, to which these are appended.
+                They make the search faster and do not change its units. None: no earlier units.
 
         Returns:
             Units of each text, with cross-attention.
@@ -174,6 +178,9 @@ class UnitSpeaker(nn.Module):
             heads=attention.chosen(layers=layers, heads=heads),
             steps=self.steps,
         )
+        guesses = None
+        if earlier is not None:
+            guesses = Guesses(texts, [known.guess for known in earlier])
         answers = search(
             texts,
             self.search,
@@ -181,7 +188,11 @@ class UnitSpeaker(nn.Module):
             limits=[self.max_units + 1] * len(prompts),
             ends=[end],
             never=self._control,
+            guesses=guesses,
         )
+        if earlier is not None:
+            for known, answer in zip(earlier, answers, strict=True):
+                known.append(answer.tokens, end)
         results = []
         for stream, answer in enumerate(answers):
             tokens = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)

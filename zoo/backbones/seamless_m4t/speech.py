@@ -4,6 +4,7 @@ The backbone loads a published model, or creates a small network that can be tra
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +17,8 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.encoder_decoder.branches import Branch
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import EncodedStreamState
+from zoo.backbones.common.guessed_search import EarlierAnswers
 from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import token_losses
@@ -45,6 +48,17 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Hypothesis, Samples
+
+
+@dataclass(slots=True)
+class SpeechState(EncodedStreamState):
+    """State of one stream.
+
+    Attributes:
+        units: Units of its last emissions, which those of the next one mostly repeat.
+    """
+
+    units: EarlierAnswers = field(default_factory=EarlierAnswers)
 
 
 class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
@@ -329,6 +343,10 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         """Return the number of layers of the text-to-unit decoder, and of heads per layer."""
         return self.speaker.attention_shape
 
+    def open(self, session: Session) -> SpeechState:
+        """Create the empty state of a new stream; see ``EncoderDecoder.open``."""
+        return SpeechState(features=super().open(session).features)
+
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Drop the decoder cache of the last hypothesis, which ``_ends`` would continue."""
         super().commit(session, hypothesis, tokens)
@@ -345,8 +363,13 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         Returns:
             Units of each stream, with cross-attention to the text.
         """
-        languages = [request.session.target_language for request in requests]
-        return self.speaker.units(self.fed(requests, close=close), languages, self.unit_attention)
+        sessions = [request.session for request in requests]
+        return self.speaker.units(
+            self.fed(requests, close=close),
+            [session.target_language for session in sessions],
+            self.unit_attention,
+            earlier=[session.backbone_state.units for session in sessions],
+        )
 
     def fed(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
         """Return the input of the text-to-unit model for each stream.

@@ -215,6 +215,12 @@ class EncoderDecoderBranches(Branches):
         self._cache.length += stepped.hidden.shape[1]
         return stepped.hidden
 
+    def _discard(self, positions: int) -> None:
+        super()._discard(positions)
+        self._attention.shorten(positions)
+        if self._keep_states:
+            self._states.shorten(positions)
+
     def _computation(self, live: int, beams: int, keys: int) -> Computation:
         """Return the decoder's computation for one shape; see ``static_steps.Prepare``."""
         decoder, memory, layers = self.decoder, self._live_memory, self._layers
