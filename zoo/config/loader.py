@@ -30,6 +30,7 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
+from zoo.config.fast_defaults import skip_unused_maps
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
 from zoo.config.size import check_small_parts
@@ -52,6 +53,7 @@ SEVERAL = ("metric", "experiment")  # groups of which no choice may be named
 SEARCH_PATH = "hydra.searchpath"
 TRUSTED = "trusted_packages"  # key of the packages, besides the zoo, whose classes are created
 OWN_PROVIDERS = ("hydra", "main", "schema")  # Hydra's names of its own files and of conf/
+skip_unused_maps()
 # Content of configuration files by provider, path, time of the last change and size.
 _parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
 
