@@ -156,6 +156,14 @@ def search(
     return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
 
 
+def before_stop(draft: list[int], stop: Stop | None) -> list[int]:
+    """Return the first ids of a draft, at none of which a stop condition ends an answer."""
+    if stop is None:
+        return draft
+    lengths = (length for length in range(len(draft)) if stop(draft[: length + 1]))
+    return draft[: next(lengths, len(draft))]
+
+
 def _with_loops(
     stops: Sequence[Stop | None], contexts: Sequence[SearchContext], copies: int | None
 ) -> Sequence[Stop | None]:

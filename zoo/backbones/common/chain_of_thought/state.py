@@ -43,12 +43,15 @@ class ThoughtState(EncodedStreamState):
             audio.
         draft: Ids that greedy search verifies as the beginning of the next transcript.
         translated: Ids of the transcript that was translated last.
+        unwritten: Ids of the last translation that were not written; the next one may begin with
+            them.
         encoded: The audio that was encoded last, if the encoder has independent blocks.
     """
 
     transcript: SpanTranscript | None = None
     draft: list[int] = field(default_factory=list)
     translated: list[int] = field(default_factory=list)
+    unwritten: list[int] = field(default_factory=list)
     encoded: EncodedAudio | None = None
 
     @property
