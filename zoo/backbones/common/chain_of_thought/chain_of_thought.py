@@ -343,6 +343,7 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             # A transcript starts without a space.
             state.draft = self.prompt.ids(self.text(state.untranslated()).strip())
             state.transcript, state.translated, state.unwritten = None, [], []
+            state.recent.clear()
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Keep the tokens that were not written as a draft of the next translation."""
@@ -404,7 +405,8 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Compute speech embeddings of the kept audio of several streams.
 
-        Blocks of an encoder with independent blocks that have not changed are not encoded again.
+        Audio of the last requests is not encoded again, nor are blocks of an encoder with
+        independent blocks that have not changed.
 
         Args:
             sessions: The streams; their cached feature frames are reused and extended.
@@ -414,6 +416,20 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             Speech embeddings (T, LLM width) of each stream. T is 0 if the audio is too short for
             one embedding.
         """
+        states: list[ThoughtState] = [session.backbone_state for session in sessions]
+        spans = [
+            (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
+        ]
+        pairs = enumerate(zip(states, spans, strict=True))
+        new = [index for index, (state, span) in pairs if span not in state.recent]
+        if new:
+            encoded = self._encode(pick(sessions, new), pick(waves, new))
+            for index, speech in zip(new, encoded, strict=True):
+                states[index].remember(spans[index], speech)
+        return [state.recent[span] for state, span in zip(states, spans, strict=True)]
+
+    def _encode(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Compute speech embeddings of audio of other spans; see ``encode_audio``."""
         device, dtype = self.model.device, self.part_dtype("encoder")
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
         spectrograms = [
