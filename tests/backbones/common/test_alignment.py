@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common import alignment
 from zoo.backbones.common.alignment import (
     AlignmentConfig,
     EveryHead,
@@ -129,6 +131,30 @@ def test_median_filter() -> None:
     assert median_filter(row, 1).equal(row)
     assert median_filter(row[:, :2], 5).equal(row[:, :2])  # too short to be mirrored
     assert median_filter(row[:0], 3).shape == (0, 5)
+
+
+@pytest.mark.parametrize("width", range(1, 10, 2))
+@pytest.mark.parametrize("narrow", [False, True])
+def test_median_filter_is_the_median_of_each_window(
+    width: int, narrow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without sorting, of blocks of rows, with ties, and of rows with padding."""
+    monkeypatch.setattr(alignment, "BLOCK", 40)
+    if narrow:
+        monkeypatch.setattr(alignment, "WIDEST_NETWORK", 0)
+    generator = torch.Generator().manual_seed(width)
+    radius, lengths = width // 2, torch.arange(1, 16)
+    weights = torch.randn(15, 2, 15, generator=generator).mul(3).round()
+    filtered = median_filter(weights, width, lengths[:, None, None])
+    for row, length in enumerate(lengths.tolist()):
+        frames = weights[row, :, :length]
+        expected = frames
+        if length > radius:
+            padded = F.pad(frames, (radius, radius), mode="reflect")
+            expected = padded.unfold(-1, width, 1).median(dim=-1).values
+        assert filtered[row, :, :length].equal(expected)
+        assert median_filter(frames, width).equal(expected)
+        assert median_filter(frames[0], width).equal(expected[0])
 
 
 def test_last_frames_are_left_out_but_one_is_left() -> None:

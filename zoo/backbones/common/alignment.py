@@ -16,6 +16,9 @@ from zoo.errors import ZooError, check_numbers
 # Layer index to the indices of the heads whose attention is used; None selects all heads.
 Heads = Mapping[int, Sequence[int] | None]
 
+WIDEST_NETWORK = 101  # median filters of more frames sort each window, which is faster then
+BLOCK = 2**15  # weights that a median filter processes at a time on a CPU, so that caches hold them
+
 
 @dataclass(frozen=True, slots=True)
 class AlignmentConfig:
@@ -340,12 +343,39 @@ def median_filter(rows: Tensor, width: int, lengths: Tensor | None = None) -> Te
     if rows.numel() == 0:
         return rows
     last = (torch.tensor(frames, device=rows.device) if lengths is None else lengths) - 1
-    last = last[..., None]  # (..., 1, 1)
-    offsets = torch.arange(-radius, radius + 1, device=rows.device)
-    # (frames, width) indices of the frames of each window; those outside are reflected
-    indices = (torch.arange(frames, device=rows.device)[:, None] + offsets).abs()
-    indices = torch.where(indices > last, 2 * last - indices, indices).clamp(0, frames - 1)
-    indices = indices.expand(*rows.shape, width)
-    windows = rows[..., None].expand(*rows.shape, width).gather(-2, indices)
-    filtered = windows.sort(dim=-1).values[..., radius]
-    return torch.where(last[..., 0] >= radius, filtered, rows)
+    # (..., frames + 2 * radius) columns of the padded rows; those outside are reflected
+    columns = torch.arange(-radius, frames + radius, device=rows.device).abs()
+    columns = torch.where(columns > last, 2 * last - columns, columns).clamp(0, frames - 1)
+    padded = rows.gather(-1, columns.expand(*rows.shape[:-1], -1))
+    if width > WIDEST_NETWORK:
+        filtered = padded.unfold(-1, width, 1).sort(dim=-1).values[..., radius]
+    else:
+        flat = padded.reshape(-1, padded.shape[-1])
+        size = max(1, BLOCK // frames) if rows.device.type == "cpu" else len(flat)
+        blocks = [
+            median_of([block[:, first : first + frames] for first in range(width)])
+            for block in flat.split(size)
+        ]
+        filtered = torch.cat(blocks).view(rows.shape)
+    return torch.where(last >= radius, filtered, rows)
+
+
+def median_of(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the median of an odd number of tensors of one shape, element by element.
+
+    Of more than half of the values, the smallest and the largest are not the median of all, so that
+    only the values between them are compared with the others.
+    """
+    remaining = len(tensors) // 2 + 2
+    kept, others = list(tensors[:remaining]), list(tensors[remaining:])
+    while len(kept) > 1:
+        last = len(kept) - 1
+        pairs = [(index, last - index) for index in range(len(kept) // 2)]
+        pairs += [(0, index) for index in range(1, last // 2 + 1)]  # the smallest value comes first
+        pairs += [(index, last) for index in range(len(kept) // 2, last)]  # and the largest last
+        for low, high in pairs:
+            smaller, larger = kept[low].minimum(kept[high]), kept[low].maximum(kept[high])
+            kept[low], kept[high] = smaller, larger
+        kept = [*kept[1:last], *others[:1]]
+        others = others[1:]
+    return kept[0]

@@ -177,6 +177,14 @@ def _accepted(
     return accept_drafts(drafts, limits, rules_of)
 
 
+def before_stop(draft: list[int], stop: Stop | None) -> list[int]:
+    """Return the first ids of a draft, at none of which a stop condition ends an answer."""
+    if stop is None:
+        return draft
+    lengths = (length for length in range(len(draft)) if stop(draft[: length + 1]))
+    return draft[: next(lengths, len(draft))]
+
+
 def _with_loops(
     stops: Sequence[Stop | None], contexts: Sequence[SearchContext], copies: int | None
 ) -> Sequence[Stop | None]:

@@ -187,6 +187,28 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
 
 
 @torch.inference_mode()
+def test_unwritten_tokens_are_verified_in_one_pass(make: Make, live: Live) -> None:
+    """The next translation begins with them, or differs from the first changed token on."""
+    backbone = make()
+    separator, end = backbone.prompt.separator, backbone.prompt.end
+    session = live(backbone, seconds=2.0)
+    with passes(backbone) as sizes, scripted(backbone) as script:
+        for frames, translation, steps in ((10, [80, 81, 82, 83], 4), (20, [81, 82, 90], 1)):
+            script[:] = [70, 71, *separator, *session.prefix_ids.tolist(), *translation, end]
+            ask(backbone, session, Request(Task.TRANSCRIPTION, frames))
+            sizes.clear()
+            request = Request(Task.TRANSLATION, frames)
+            (hypothesis,) = backbone.decode([session], [request], frozenset())
+            assert hypothesis.token_ids.tolist() == translation
+            assert len(sizes) == 1 + steps
+            backbone.commit(session, hypothesis, 1)
+            session.prefix_ids = torch.cat([session.prefix_ids, hypothesis.token_ids[:1]])
+    assert session.backbone_state.unwritten == [82, 90]
+    backbone.forget(session, Cut(tokens=2, frames=5))
+    assert session.backbone_state.unwritten == []
+
+
+@torch.inference_mode()
 def test_every_end_token_of_the_model_ends_an_answer(make: Make, live: Live) -> None:
     """Published models have others than the template's; here padding ends an answer, too."""
     backbone = make(draft=False, reuse=False)

@@ -30,9 +30,10 @@ class AlignedBranches(CausalBranches):
         speech: Sequence[Tensor],
         heads: Heads | None,
         caches: Sequence[Tensor | None] | None = None,
+        drafts: Sequence[list[int]] | None = None,
         steps: StaticSteps | None = None,
     ) -> None:
-        """Run the decoder over the prompts.
+        """Run the decoder over the prompts and drafts.
 
         Args:
             decoder: Causal LM.
@@ -43,6 +44,7 @@ class AlignedBranches(CausalBranches):
             heads: Heads whose attention is recorded, by layer index. None records no attention.
             caches: (layers, 2, heads, n, head size) keys and values of the positions before each
                 prompt, which then include the speech. None means that nothing is cached.
+            drafts: Ids that may follow each prompt, without ``heads``. None: no drafts.
             steps: Static memory and captured steps of the backbone.
         """
         empty = empty_cache(decoder)
@@ -51,7 +53,9 @@ class AlignedBranches(CausalBranches):
             for cache in caches or [None] * len(prompts)
         ]
         recorded = max(prefixes) + 1
-        super().__init__(decoder, texts, prompts, heads=heads, recorded=recorded, steps=steps)
+        super().__init__(
+            decoder, texts, prompts, heads=heads, recorded=recorded, drafts=drafts, steps=steps
+        )
 
         # All streams record as many rows as the longest kept text needs; skip the surplus rows.
         self._skipped = [self.recorded - 1 - prefix for prefix in prefixes]

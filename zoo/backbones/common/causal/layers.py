@@ -43,7 +43,7 @@ def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
     """
     network: Any = decoder.model
     packed_layers: FastLayers | None = vars(network).get(KEPT)
-    if packed_layers is not None and packed_layers.state == weight_state(network):
+    if packed_layers is not None and packed_layers.state == layer_state(network):
         return packed_layers
     if type(network.layers[0]).__name__ not in KINDS:
         return None
@@ -68,7 +68,15 @@ def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
         layers = FastLayers(network, packed=True)
         vars(network)[KEPT] = layers
     arrange_linear(backbone, packed=[linear for layer in layers.layers for linear in layer.packed])
-    layers.state = weight_state(network)
+    layers.state = layer_state(network)
+
+
+def layer_state(network: Any) -> list[tuple[Any, ...]]:
+    """Identify the values of the weights that ``FastLayers`` uses.
+
+    The network of a speech LLM also contains its encoders, and this runs once per search.
+    """
+    return [*weight_state(network.layers), *weight_state(network.norm)]
 
 
 class FastLayers:
@@ -91,7 +99,7 @@ class FastLayers:
         self.rotary = network.rotary_emb
         self.norm = network.norm
         self.layers = [FastLayer(layer, packed=packed) for layer in network.layers]
-        self.state = weight_state(network)
+        self.state = layer_state(network)
 
     def __call__(
         self,

@@ -4,8 +4,8 @@ Every request encodes the audio that was received since the last truncation. If 
 independent blocks, blocks that have not changed are encoded once, and the decoder keeps the keys
 and values of the beginning of the prompt. The previous transcript of the stream is a draft of the
 next transcript: the longest prefix of the draft that greedy search would also generate is verified
-in one pass of the decoder. A translation reuses the keys and values of its transcript. No shortcut
-changes the generated tokens.
+in one pass of the decoder. So are the tokens of the previous translation that were not written. A
+translation reuses the keys and values of its transcript. No shortcut changes the generated tokens.
 """
 
 import math
@@ -35,7 +35,7 @@ from zoo.backbones.common.encoder_memory import PROMPTED, encoder_memories, forg
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids
-from zoo.backbones.common.search import SearchConfig, search
+from zoo.backbones.common.search import SearchConfig, before_stop, search
 from zoo.backbones.common.speech_llm_files import SpeechLLMFiles
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
@@ -124,7 +124,8 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             direct: Whether the model translates without a chain of thought: its answer has no
                 transcript, which no policy can then request (StreamUni, Table 5).
             draft: Whether the previous transcript is verified in one pass and continued after its
-                accepted prefix. The generated tokens do not depend on this setting.
+                accepted prefix, and so are the unwritten tokens of the previous translation. The
+                generated tokens do not depend on this setting.
             reuse: Whether a translation reuses the keys and values of its transcript, and a
                 transcript those of the beginning of the last prompt that has not changed. The
                 generated tokens do not depend on this setting.
@@ -341,7 +342,12 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             state: ThoughtState = session.backbone_state
             # A transcript starts without a space.
             state.draft = self.prompt.ids(self.text(state.untranslated()).strip())
-            state.transcript, state.translated = None, []
+            state.transcript, state.translated, state.unwritten = None, [], []
+            state.recent.clear()
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """Keep the tokens that were not written as a draft of the next translation."""
+        session.backbone_state.unwritten = hypothesis.token_ids[tokens:].tolist()
 
     def change_context(self, session: Session) -> None:
         """Drop the transcript, which remains as the draft of the next one."""
@@ -399,7 +405,8 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Compute speech embeddings of the kept audio of several streams.
 
-        Blocks of an encoder with independent blocks that have not changed are not encoded again.
+        Audio of the last requests is not encoded again, nor are blocks of an encoder with
+        independent blocks that have not changed.
 
         Args:
             sessions: The streams; their cached feature frames are reused and extended.
@@ -409,6 +416,20 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             Speech embeddings (T, LLM width) of each stream. T is 0 if the audio is too short for
             one embedding.
         """
+        states: list[ThoughtState] = [session.backbone_state for session in sessions]
+        spans = [
+            (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
+        ]
+        pairs = enumerate(zip(states, spans, strict=True))
+        new = [index for index, (state, span) in pairs if span not in state.recent]
+        if new:
+            encoded = self._encode(pick(sessions, new), pick(waves, new))
+            for index, speech in zip(new, encoded, strict=True):
+                states[index].remember(spans[index], speech)
+        return [state.recent[span] for state, span in zip(states, spans, strict=True)]
+
+    def _encode(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Compute speech embeddings of audio of other spans; see ``encode_audio``."""
         device, dtype = self.model.device, self.part_dtype("encoder")
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
         spectrograms = [
@@ -497,6 +518,10 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
         streams = zip(sessions, requests, speech, texts, strict=True)
         pairs = [self._prompt_and_cache(*stream) for stream in streams]
         prompts, caches = zip(*pairs, strict=True)
+        stops = [
+            text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
+        ]
+        has_drafts = self.draft and self.search.beams == 1 and not aligned
         branches = AlignedBranches(
             self.decoder,
             prompts,
@@ -504,6 +529,10 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             speech=[self.prompt.speech + embeddings for embeddings in embeddings_of_frames],
             heads=self.heads if aligned else None,
             caches=caches,
+            drafts=[
+                before_stop(session.backbone_state.unwritten, stop) if has_drafts else []
+                for session, stop in zip(sessions, stops, strict=True)
+            ],
             steps=self.steps,
         )
         alignment = self.alignment if aligned else None
@@ -514,10 +543,9 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             limits=[self.max_tokens] * len(texts),
             ends=self.ends,
             never=self.never,
-            stops=[
-                text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
-            ],
+            stops=stops,
             stop_marks=early_stop(branches, alignment, requests, texts, beams=self.search.beams),
+            drafts=branches,
         )
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 

@@ -12,6 +12,8 @@ from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
+RECENT = 4  # StreamUni's policy ends a segment after one of the last three chunks before the newest
+
 
 @dataclass(frozen=True, slots=True)
 class SpanTranscript:
@@ -43,13 +45,24 @@ class ThoughtState(EncodedStreamState):
             audio.
         draft: Ids that greedy search verifies as the beginning of the next transcript.
         translated: Ids of the transcript that was translated last.
+        unwritten: Ids of the last translation that were not written; the next one may begin with
+            them.
         encoded: The audio that was encoded last, if the encoder has independent blocks.
+        recent: Speech embeddings (T, width) of the audio of the last requests, by span.
     """
 
     transcript: SpanTranscript | None = None
     draft: list[int] = field(default_factory=list)
     translated: list[int] = field(default_factory=list)
+    unwritten: list[int] = field(default_factory=list)
     encoded: EncodedAudio | None = None
+    recent: dict[tuple[Samples, Samples], Tensor] = field(default_factory=dict)
+
+    def remember(self, span: tuple[Samples, Samples], speech: Tensor) -> None:
+        """Keep the speech embeddings of a span, and of ``RECENT`` - 1 spans before it."""
+        self.recent[span] = speech
+        if len(self.recent) > RECENT:
+            del self.recent[next(iter(self.recent))]
 
     @property
     def current(self) -> SpanTranscript | None:

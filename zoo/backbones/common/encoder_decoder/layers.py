@@ -127,7 +127,7 @@ class DecoderLayer:
         number: Index of the layer.
         heads: Number of attention heads.
         records: Whether cross-attention weights are computed.
-        recorded: (n,) indices of the heads whose weights are computed; None: all heads.
+        recorded: Indices of the heads whose weights are computed; None: all heads, in order.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class DecoderLayer:
         self.heads = head_count
         self.records = number in heads
         recorded = heads.get(number)
-        device = attention.q_proj.weight.device
-        self.recorded = None if recorded is None else torch.tensor(recorded, device=device)
+        is_all = recorded is not None and [*recorded] == [*range(head_count)]
+        self.recorded = None if is_all else recorded
         self.self_norm = normalisation(getattr(layer, family.self_norm))
         self.qkv = join_linear([attention.q_proj, attention.k_proj, attention.v_proj])
         self.self_scale = attention.scaling
@@ -252,7 +252,7 @@ def is_plain(module: nn.Linear | nn.LayerNorm) -> bool:
 
 
 def weights(
-    query: Tensor, keys: Tensor, mask: Tensor | None, scale: float, heads: Tensor | None
+    query: Tensor, keys: Tensor, mask: Tensor | None, scale: float, heads: Sequence[int] | None
 ) -> Tensor:
     """Compute cross-attention weights, at least in float32.
 
@@ -261,14 +261,16 @@ def weights(
         keys: (streams, heads, frames, head size).
         mask: (streams, 1, 1, frames) added to the scores. None if no stream is padded.
         scale: Factor on the query.
-        heads: (n,) indices of the heads. None selects all heads.
+        heads: Indices of n heads. None selects all heads.
 
     Returns:
         (streams, new, heads, frames) weights of the selected heads.
     """
-    if heads is not None:
-        query, keys = query[:, heads], keys[:, heads]
-    scores = (query * scale) @ keys.transpose(2, 3)
+    query, keys = query * scale, keys.transpose(2, 3)
+    if heads is None:
+        scores = query @ keys
+    else:  # by head, because an index of several heads would copy their keys in every step
+        scores = torch.stack([query[:, head] @ keys[:, head] for head in heads], dim=1)
     scores = at_least_float32(scores)
     if mask is not None:
         scores = scores + mask
