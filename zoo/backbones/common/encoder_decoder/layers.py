@@ -147,7 +147,7 @@ class DecoderLayer:
         self.heads = head_count
         self.records = number in heads
         recorded = heads.get(number)
-        device = attention.q_proj.weight.device
+        device = getattr(layer, family.self_norm).weight.device
         self.recorded = None if recorded is None else torch.tensor(recorded, device=device)
         self.self_norm = normalisation(getattr(layer, family.self_norm))
         self.qkv = join_linear([attention.q_proj, attention.k_proj, attention.v_proj])
