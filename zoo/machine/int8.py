@@ -21,8 +21,10 @@ DecoderWeights = Literal["dtype", "int8"]
 
 LARGEST = 127  # largest integer, so that the integers are symmetric
 FEW_ROWS = 16  # largest number of rows for which PyTorch's int8 product is as fast as another one
-BLOCK_ELEMENTS = 2**20  # of a weight that are converted at once for more rows; they fit in a cache
-MULTIPLE = 32  # PyTorch's product reads beyond the end of rows whose length is no such multiple
+BLOCK_ELEMENTS = 2**20  # of a weight that are converted at once for more rows, within a cache
+MULTIPLE = (
+    16  # PyTorch's product takes so many inputs at once and reads beyond the end of other rows
+)
 
 
 def decoder_weights_named(name: str) -> DecoderWeights:
