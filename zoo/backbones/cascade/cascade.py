@@ -13,7 +13,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
-from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
+from zoo.backbones.cascade.prompt import (
+    CascadePrompt,
+    PrefixPlace,
+    PromptFields,
+    Template,
+    check_texts,
+)
 from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript
 from zoo.backbones.cascade.transcriber import (
     CascadeState,
@@ -37,16 +43,12 @@ from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.teacher_forcing import (
-    causal_logits,
-    enable_checkpointing,
-    token_losses,
-)
+from zoo.backbones.common.teacher_forcing import causal_logits, enable_checkpointing, token_losses
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.data.excerpts import ExcerptConfig
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.errors import check_choice, check_numbers
 from zoo.languages import Language
 from zoo.machine.int8 import DecoderWeights, decoder_weights_named
 from zoo.streaming.session import Session
@@ -55,28 +57,6 @@ from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TRANSCRIBER_TARGETS = ("source", "target")
 TRANSCRIPTS = ("latest", "committed")
-
-
-def check_texts(template: Template, prefix_place: PrefixPlace, tokenizer: str | None) -> None:
-    """Check that a template suits its place of the prefix, and that a tokenizer is named.
-
-    Args:
-        template: Strings of the prompt.
-        prefix_place: Place of the translation written so far.
-        tokenizer: Hub id or folder of the tokenizer.
-
-    Raises:
-        ZooError: If the template lacks {translation}, or if there is no tokenizer.
-    """
-    if prefix_place != "answer" and not template.quotes:
-        raise ZooError(
-            "An instruction without {translation} goes with backbone.prefix_place=answer only."
-        )
-    if tokenizer is None:
-        raise ZooError(
-            "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
-            "model."
-        )
 
 
 class Cascade(HeadAlignment, Backbone):
@@ -218,9 +198,8 @@ class Cascade(HeadAlignment, Backbone):
 
     def int8_layers(self) -> Iterable[nn.Module]:
         """Return the linear layers of both decoders, of each if it gets int8 weights."""
-        translator = layers.step_layers(self.translator)
-        is_int8 = self.decoder_weights == "int8"
-        return chain(self.transcriber.int8_layers(), translator if is_int8 else ())
+        own = layers.step_layers(self.translator) if self.decoder_weights == "int8" else ()
+        return chain(self.transcriber.int8_layers(), own)
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""

@@ -136,14 +136,9 @@ class LST(HeadAlignment, SpeechLLM):
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
                 the template or the data type is missing or unknown.
         """
-        self._configured = _not_none(
-            encoder=encoder,
-            decoder=decoder,
-            template=template,
-            adapter_norm=adapter_norm,
-            block_chunks=block_chunks,
-            alignment=alignment,
-        )
+        networks = {"encoder": encoder, "decoder": decoder, "adapter_norm": adapter_norm}
+        uses = {"template": template, "block_chunks": block_chunks, "alignment": alignment}
+        self._configured = _not_none(**networks, **uses)
         description = describe(self._configured)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
