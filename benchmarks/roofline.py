@@ -2,6 +2,7 @@
 
     python benchmarks/roofline.py                             families of 0.4 to 0.6 B parameters
     python benchmarks/roofline.py --threads 2 --dtype bfloat16
+    python benchmarks/roofline.py --decoder-weights int8      also with --dtype, --systems
     python benchmarks/roofline.py --systems streamuni,simulu  systems as they are configured
     python benchmarks/roofline.py --small                     seconds
 
@@ -16,13 +17,14 @@ meaning: the decoders of the three families generate to their limits.
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -47,6 +49,7 @@ from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
+from zoo.machine.int8 import DecoderWeights
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.stages import OTHER, StageMeter, measure_stages
@@ -66,7 +69,8 @@ TRIALS = 5  # of both products; the best one counts
 FAMILIES = ("infinisst", "streamatt", "whisper")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-LINEAR = torch.ops.mkldnn._linear_pointwise  # with packed weights
+# products with packed weights, and with weights of 8 bits, whose bytes are counted as they are
+LINEAR = (torch.ops.mkldnn._linear_pointwise, torch.ops.aten._weight_int8pack_mm)
 OPERATORS, FLOOR, WORK = range(3)  # of a reading
 HEADS = 4  # least attention heads; each has at most 64 activations
 
@@ -137,7 +141,7 @@ class Operators(TorchDispatchMode):
         """Run an operator; one that consists of others is taken apart."""
         kwargs = kwargs or {}
         packet = function._overloadpacket
-        if packet not in (ATTENTION, LINEAR) and packet not in flop_registry:
+        if packet not in (ATTENTION, *LINEAR) and packet not in flop_registry:
             with self:
                 result = function.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -147,7 +151,7 @@ class Operators(TorchDispatchMode):
         self.seconds += time.perf_counter() - start - self._overhead
         if packet is ATTENTION:
             operations = sdpa_flop_count(*(one.shape for one in args[:3]))
-        elif packet is LINEAR:
+        elif packet in LINEAR:
             operations = 2 * args[0].numel() * result.shape[-1]
         elif packet in flop_registry:
             operations = flop_registry[packet](*args, **kwargs, out_val=result)
@@ -224,6 +228,7 @@ def infinisst(options: argparse.Namespace) -> StreamingSystem:
     given += [f"--encoder-layers={options.layers}", "--beams=1"]
     chosen = infinisst_arguments([*given, *(["--small"] if options.small else [])])
     backbone = random_backbone(chosen)
+    backbone.decoder_weights = options.decoder_weights
     return system_on(backbone, TurnTaking(), KeepAll(), chunk_seconds=0.96)
 
 
@@ -234,7 +239,7 @@ def streamatt(options: argparse.Namespace) -> StreamingSystem:
     chosen = streamatt_arguments([*given, *(["--small"] if options.small else [])])
     with tempfile.TemporaryDirectory() as folder:
         save_random_seamless(Path(folder), chosen, recording(10))
-        backbone = SeamlessM4T(name=folder, max_tokens=48, dtype=options.dtype)
+        backbone = SeamlessM4T(name=folder, max_tokens=48, **types(options))
         backbone.load()
         history = RecentWords(words=10, max_seconds=12, restart=None, speech=None)
         return system_on(backbone, AlignAtt(frames=2), history, chunk_seconds=1)
@@ -247,15 +252,23 @@ def whisper(options: argparse.Namespace) -> StreamingSystem:
     chosen = whisper_arguments([*given, *(["--small"] if options.small else [])])
     with tempfile.TemporaryDirectory() as folder:
         save_random_whisper(Path(folder), chosen)
-        backbone = Whisper(name=folder, max_tokens=40, no_speech=1.0, dtype=options.dtype)
+        backbone = Whisper(name=folder, max_tokens=40, no_speech=1.0, **types(options))
         backbone.load()
         history = RecentWords(words=20, max_seconds=10, restart=None, speech=None)
         return system_on(backbone, AlignAtt(frames=10), history, chunk_seconds=1)
 
 
-def configured(name: str) -> StreamingSystem:
+def types(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a backbone that choose the types of its weights."""
+    return {"dtype": options.dtype, "decoder_weights": options.decoder_weights}
+
+
+def configured(name: str, options: argparse.Namespace) -> StreamingSystem:
     """Return a system of the zoo with its trained weights. Raises ZooError for other kinds."""
-    system = build(compose("evaluate", [f"system={name}"]).system)
+    chosen = [f"system={name}", "device=cpu", f"backbone.dtype={options.dtype}"]
+    if options.decoder_weights != "dtype":  # not every backbone has the key
+        chosen.append(f"backbone.decoder_weights={options.decoder_weights}")
+    system = build(compose("evaluate", chosen).system)
     if not isinstance(system, StreamingSystem):
         raise ZooError(f"roofline needs a system that streams by a backbone, not {name!r}.")
     system.configure_model()
@@ -311,9 +324,17 @@ def main() -> None:
     parser = parser_of(__doc__, SIZES)
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32", help="of weights")
     parser.add_argument("--systems", default="", help="systems of the zoo instead of the families")
+    parser.add_argument(
+        "--decoder-weights",
+        choices=get_args(DecoderWeights),
+        default="dtype",
+        help="those that each decoding step reads",
+    )
     options = parser.parse_args()
     if options.width % (2 * heads_of(options.width)):
         parser.error("argument --width: must be a multiple of 64, or of 8 up to 256")
+    # Transformers imports DeepSpeed where it is installed, which otherwise warns about GPUs.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     transformers.logging.set_verbosity_error()
@@ -324,7 +345,7 @@ def main() -> None:
     sizes: dict[str, float] = {}
     ratios: dict[str, float] = {}
     for name in options.systems.split(",") if options.systems else FAMILIES:
-        system = configured(name) if options.systems else makers[name](options)
+        system = configured(name, options) if options.systems else makers[name](options)
         parameters = sum(one.numel() for one in system.backbone.parameters())
         sizes[f"{name}_parameters_millions"] = round(parameters / 1e6, 1)
         more_rows, more = facts(name, profile(system, machine, options), machine)
@@ -336,7 +357,8 @@ def main() -> None:
         "gigabytes_per_second": round(machine.bandwidth / 1e9, 1),
         "gigaflops_per_second": round(machine.speed / 1e9, 1),
     }
-    settings = {name: getattr(options, name) for name in ("chunks", "threads", "dtype")}
+    names = ("chunks", "threads", "dtype", "decoder_weights")
+    settings = {name: getattr(options, name) for name in names}
     print_result("roofline", settings, peaks, sizes, ratios)
 
 

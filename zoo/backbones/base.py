@@ -235,6 +235,14 @@ class Backbone(nn.Module, ABC):
         """
         return
 
+    def int8_layers(self) -> Iterable[nn.Module]:
+        """Return the modules that get int8 weights before streaming; none by default.
+
+        They are the linear layers that every step of decoding reads; other modules among them are
+        ignored. See ``zoo.machine.int8``.
+        """
+        return ()
+
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
         arrange_linear(self)

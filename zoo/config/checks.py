@@ -22,6 +22,11 @@ def check_config(cfg: DictConfig, config_name: str) -> None:
     """
     check_languages(cfg, may_be_detected=config_name == "translate")
     check_dtypes(cfg)
+    if config_name == "train" and (keys := _int8_keys(cfg)):
+        raise ZooError(
+            f"{keys[0]}=int8 is for streaming, and a training cannot update such weights; leave it "
+            "out here, and set it in evaluate.py."
+        )
     _check_keys(cfg, config_name)
     check_recorded(plain(cfg, resolve=False))
     check_folders(cfg)
@@ -44,22 +49,36 @@ def check_languages(cfg: DictConfig, *, may_be_detected: bool = False) -> None:
 
 
 def check_dtypes(cfg: DictConfig) -> None:
-    """Raise ZooError for networks in float16 on a CPU, which has no arithmetic in float16."""
+    """Raise ZooError for networks in float16 on a CPU, and for int8 weights elsewhere.
+
+    A CPU has no arithmetic in float16, and PyTorch's product with int8 weights is for a CPU.
+    """
     values = plain(cfg, resolve=False)
     keys = [
         key
         for part in ("backbone", "synthesizer")
         for key in _keys_of(values.get(part), "dtype", "float16", part)
     ]
-    if not keys:
+    int8_keys = _int8_keys(cfg)
+    if not keys and not int8_keys:
         return
     from zoo.machine.devices import device_named  # imports torch
+    from zoo.machine.int8 import check_int8
 
-    if device_named(cfg.device) == "cpu":
+    device = device_named(cfg.device)
+    if int8_keys:
+        check_int8(int8_keys[0], device)
+    if keys and device == "cpu":
         raise ZooError(
             f"{keys[0]}=float16 is several times slower than float32 on a CPU; choose float32, or "
             "bfloat16 where the CPU computes in it, or device=cuda."
         )
+
+
+def _int8_keys(cfg: DictConfig) -> list[str]:
+    """Return the keys that choose int8 weights."""
+    values = plain(cfg, resolve=False)
+    return list(_keys_of(values.get("backbone"), "decoder_weights", "int8", "backbone"))
 
 
 def _keys_of(values: Any, name: str, value: object, path: str) -> Iterator[str]:

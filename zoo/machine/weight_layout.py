@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from zoo.machine.int8 import Int8Linear, Int8Weight
 
 # Elements of a packed weight: oneDNN prepares every new shape of a product, which takes longer than
 # the products of smaller weights save.
@@ -192,20 +195,41 @@ def join_linear(linears: Sequence[nn.Module]) -> Product:
     Layers with adapters, and weights that a training strategy keeps elsewhere, are applied one by
     one.
     """
+    quantised = [linear for linear in linears if isinstance(linear, Int8Linear)]
+    if len(quantised) == len(linears) and side_by_side([one.weight for one in quantised]):
+        return _joined_int8(quantised)
     plain = [linear for linear in linears if type(linear) is nn.Linear]
     if len(plain) < len(linears) or not side_by_side([linear.weight for linear in plain]):
         return lambda inputs: torch.cat([linear(inputs) for linear in linears], dim=-1)
-    first = plain[0].weight
-    rows = sum(linear.out_features for linear in plain)
-    weight = first.detach().as_strided((rows, first.shape[1]), first.stride())
-    bias = None
-    if any(linear.bias is not None for linear in plain):
-        biases = [
-            first.new_zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
-            for linear in plain
+    weight = _one_block([linear.weight.detach() for linear in plain])
+    return Joined(weight, _joined_bias(plain))
+
+
+def _joined_int8(linears: Sequence[Int8Linear]) -> Product:
+    """Return one product for layers whose integers are one block."""
+    scales = torch.cat([linear.int8.scales for linear in linears])
+    weight = Int8Weight(_one_block([linear.weight for linear in linears]), scales)
+    return partial(weight.product, bias=_joined_bias(linears))
+
+
+def _one_block(weights: Sequence[Tensor]) -> Tensor:
+    """Return the weights that ``side_by_side`` has moved as one (outputs of all, inputs)."""
+    first = weights[0]
+    return first.as_strided((sum(map(len, weights)), first.shape[1]), first.stride())
+
+
+def _joined_bias(linears: Sequence[nn.Linear]) -> Tensor | None:
+    """Return the biases of all layers, with zeros for a layer without one; None if none has one."""
+    biases = [linear.bias for linear in linears]
+    like = next((bias for bias in biases if bias is not None), None)
+    if like is None:
+        return None
+    return torch.cat(
+        [
+            like.new_zeros(linear.out_features) if bias is None else bias.detach()
+            for linear, bias in zip(linears, biases, strict=True)
         ]
-        bias = torch.cat(biases)
-    return Joined(weight, bias)
+    )
 
 
 def side_by_side(weights: Sequence[Tensor]) -> bool:

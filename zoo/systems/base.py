@@ -15,6 +15,7 @@ from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import Language
+from zoo.machine.int8 import quantise
 from zoo.playback.base import Playback, PlaybackState
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session, SpeechRequest
@@ -199,6 +200,7 @@ class StreamingSystem(TranslatingSystem):
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
         """Open a stream; see ``System``."""
         if not self._arranged and self.training_plan is None:
+            quantise(self.backbone.int8_layers())
             self.backbone.arrange()
             self._arranged = True
         session = Session(

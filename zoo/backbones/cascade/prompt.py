@@ -93,6 +93,28 @@ class Template(ContextStrings):
         return find_special_tokens([self.user, self.instruction, self.end, self.assistant])
 
 
+def check_texts(template: Template, prefix_place: PrefixPlace, tokenizer: str | None) -> None:
+    """Check that a template suits its place of the prefix, and that a tokenizer is named.
+
+    Args:
+        template: Strings of the prompt.
+        prefix_place: Place of the translation written so far.
+        tokenizer: Hub id or folder of the tokenizer.
+
+    Raises:
+        ZooError: If the template lacks {translation}, or if there is no tokenizer.
+    """
+    if prefix_place != "answer" and not template.quotes:
+        raise ZooError(
+            "An instruction without {translation} goes with backbone.prefix_place=answer only."
+        )
+    if tokenizer is None:
+        raise ZooError(
+            "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
+            "model."
+        )
+
+
 class CascadePrompt(ChatPrompt):
     """Converts a ``Template`` with transcript and written translation to token ids.
 

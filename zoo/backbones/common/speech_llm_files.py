@@ -1,10 +1,11 @@
 """What speech LLMs share, however they are prompted: text, files and memory layout."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import TokenizerCorpus
@@ -12,6 +13,7 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
+from zoo.machine.int8 import DecoderWeights
 
 
 class SpeechLLMFiles:
@@ -23,6 +25,7 @@ class SpeechLLMFiles:
         model: The Transformers model; it holds all weights.
         tokenizer: The tokenizer of the causal LM.
         lora: Trainable adapter of the decoder, or None.
+        decoder_weights: Type of the weights that every step of decoding reads.
     """
 
     chat: ClassVar[Any]
@@ -31,7 +34,14 @@ class SpeechLLMFiles:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     lora: LoraConfig | None
+    decoder_weights: DecoderWeights
     prompt: Any
+
+    def int8_layers(self) -> Iterable[nn.Module]:
+        """Return the linear layers of the causal LM, if they get int8 weights."""
+        if self.decoder_weights == "dtype":
+            return ()
+        return layers.step_layers(self.decoder)  # type: ignore[attr-defined]
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""

@@ -23,6 +23,7 @@ from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.machine.int8 import DecoderWeights
 from zoo.streaming.session import Session
 from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request
@@ -54,6 +55,7 @@ class InfiniSST(SpeechLLM):
         embedding_std: float | None = None,
         latency_tokens: int = 4,
         dtype: str = "float32",
+        decoder_weights: DecoderWeights = "dtype",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
         capture: Capture = "off",
@@ -79,6 +81,8 @@ class InfiniSST(SpeechLLM):
             latency_tokens: Number of latency tokens, for m = 1 to this number, that a template with
                 ``adds_tokens`` (``released``) adds to the tokenizer. Ignored with a checkpoint.
             dtype: Data type of weights and activations.
+            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
+                ``int8`` for less time per token on a CPU; trainings have no use for it.
             window: Size of the decoder's sliding window (section 3.5).
             search: Beam search options of a turn.
             capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
@@ -103,6 +107,7 @@ class InfiniSST(SpeechLLM):
             embedding_std=embedding_std,
             latency_tokens=latency_tokens,
             dtype=dtype,
+            decoder_weights=decoder_weights,
             suppress=search.suppress,
             capture=capture,
             lora=lora,

@@ -43,6 +43,7 @@ from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
 from zoo.backbones.lst.description import describe, local_folder, plain_values, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers
+from zoo.machine.int8 import DecoderWeights
 from zoo.streaming.session import Session
 from zoo.talks import Talk
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
@@ -88,6 +89,7 @@ class LST(HeadAlignment, SpeechLLM):
         encoder_weights: str | None = None,
         embedding_std: float | None = None,
         dtype: str = "float32",
+        decoder_weights: DecoderWeights = "dtype",
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
         capture: Capture = "off",
@@ -119,6 +121,8 @@ class LST(HeadAlignment, SpeechLLM):
                 initialises the encoder randomly.
             embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
             dtype: Data type of weights and activations.
+            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
+                ``int8`` for less time per token on a CPU; trainings have no use for it.
             search: Beam search options of an answer.
             max_tokens: Maximum number of new token ids in an answer, end-of-turn id included.
             capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
@@ -132,14 +136,9 @@ class LST(HeadAlignment, SpeechLLM):
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
                 the template or the data type is missing or unknown.
         """
-        self._configured = _not_none(
-            encoder=encoder,
-            decoder=decoder,
-            template=template,
-            adapter_norm=adapter_norm,
-            block_chunks=block_chunks,
-            alignment=alignment,
-        )
+        networks = {"encoder": encoder, "decoder": decoder, "adapter_norm": adapter_norm}
+        uses = {"template": template, "block_chunks": block_chunks, "alignment": alignment}
+        self._configured = _not_none(**networks, **uses)
         description = describe(self._configured)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
@@ -152,6 +151,7 @@ class LST(HeadAlignment, SpeechLLM):
             adapter_norm=description.adapter_norm,
             embedding_std=embedding_std,
             dtype=dtype,
+            decoder_weights=decoder_weights,
             suppress=search.suppress,
             capture=capture,
             lora=lora,

@@ -15,10 +15,11 @@ from tests.backbones.common.causal.networks import MODELS, network
 from tests.fixtures.operations import Operations
 from zoo.backbones.common.causal import branches as causal
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.layers import arrange, fast_layers
+from zoo.backbones.common.causal.layers import arrange, fast_layers, step_layers
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.machine import weight_layout as layout
+from zoo.machine.int8 import Int8Linear, quantise
 from zoo.machine.weight_layout import PackedLinear, arrange_linear
 
 
@@ -153,3 +154,29 @@ def test_a_greedy_token_takes_few_operations(is_arranged: bool) -> None:
         counts.append(operations.count)
     per_token = (counts[1] - counts[0]) / 6
     assert 32 * 10 < per_token <= 542
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_int8_weights_are_used_by_all_products(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are close to the weights, and few and many operations agree up to bfloat16."""
+    model = network(kind, torch.float32)
+    expected = decoded(model)
+    quantise(step_layers(model))
+    arrange(model, model)
+    linears = [one for one in model.modules() if isinstance(one, nn.Linear)]
+    assert {type(one) for one in linears} == {Int8Linear}
+    found = decoded(model)
+    assert_close(found, with_transformers(model, monkeypatch), 0.2)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert 0 < float((ours - theirs).norm() / theirs.norm()) < 0.2
+
+
+def test_adapters_keep_their_weights() -> None:
+    model = network("llama", torch.float32)
+    config = LoraConfig(r=16, target_modules=["q_proj"], init_lora_weights=False)
+    inject_adapter_in_model(config, model)
+    quantise(step_layers(model))
+    projection: Any = model.model.layers[0].self_attn.q_proj
+    assert type(projection.base_layer) is Int8Linear
+    assert type(projection.lora_A["default"]) is type(projection.lora_B["default"]) is nn.Linear
+    assert all(bool(one.isfinite().all()) for one in decoded(model)[:1])

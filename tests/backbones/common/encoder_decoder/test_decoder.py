@@ -11,6 +11,7 @@ from tests.fixtures.operations import Operations
 from zoo.backbones.common.encoder_decoder import layers
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.errors import ZooError
+from zoo.machine.int8 import Int8Linear, quantise
 
 Remember = Callable[..., Tensor]
 IDS = [2, 7, 9, 9, 30, 11, 12]
@@ -143,3 +144,24 @@ def test_other_decoders_are_refused() -> None:
         match=r"A Linear does not fit as decoder; choose one of: Speech2TextDecoder, Whisper",
     ):
         Decoder(nn.Linear(2, 2), nn.Linear(2, 2))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", ["speech_to_text", "whisper", "seamless_m4t", "seamless_m4t_v2"])
+def test_int8_weights_are_those_that_each_step_reads(
+    make_family: Callable[[str], Any], memory: Remember, name: str
+) -> None:
+    """Keys and values of the source are projected once; no bound is near a measured error."""
+    decoder = make_family(name).decoder
+    expected, expected_weights = feed(decoder, [memory(9)], IDS, [3, 1, 2, 1], {1: None})
+    quantise(decoder.step_layers())
+    for layer in decoder.layers:
+        cross = getattr(layer, decoder.family.cross)
+        assert type(cross.k_proj) is type(cross.v_proj) is nn.Linear
+        assert type(cross.q_proj) is type(layer.self_attn.k_proj) is Int8Linear
+    assert type(decoder.head) is Int8Linear
+    for pieces in ([3, 1, 2, 1], [7]):
+        hidden, weights = feed(decoder, [memory(9)], IDS, pieces, {1: None})
+        assert hidden.dtype == expected.dtype
+        assert 0 < float((hidden - expected).norm() / expected.norm()) < 0.2
+        assert float((weights - expected_weights).abs().max()) < 0.2

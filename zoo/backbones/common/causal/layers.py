@@ -6,7 +6,7 @@ the products, and masks and rotary tables are prepared once per step. The weight
 Transformers module, which still trains and saves them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.common.branches import KeyValueCache
 from zoo.backbones.common.causal.decoder import Recorder
+from zoo.backbones.common.lora import is_adapter
 from zoo.machine.weight_layout import (
     Joined,
     PackedLinear,
@@ -52,6 +53,19 @@ def fast_layers(decoder: PreTrainedModel) -> "FastLayers | None":
     if omni and not hasattr(network.rotary_emb, "recomposition_frequencies"):
         return None
     return FastLayers(network)
+
+
+def step_layers(decoder: Any) -> Iterator[nn.Module]:
+    """Yield the modules of a causal LM with weights that every step reads, without adapters.
+
+    Args:
+        decoder: Causal LM with an attribute ``model``, and its output layer.
+    """
+    for layer in decoder.model.layers:
+        for name, module in layer.named_modules():
+            if not is_adapter(f"{name}."):
+                yield module
+    yield decoder.get_output_embeddings()
 
 
 def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:

@@ -36,6 +36,7 @@ from zoo.backbones.common.teacher_forcing import (
 from zoo.backbones.common.text.vocabulary import containing, vocabularies
 from zoo.backbones.common.thinker.thinker import Thinker
 from zoo.errors import ZooError
+from zoo.machine.int8 import DecoderWeights, decoder_weights_named
 from zoo.streaming.session import Session
 from zoo.streaming.stages import stage
 from zoo.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Request, Samples
@@ -80,6 +81,7 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
         reuse: bool = True,
         capture: Capture = "off",
         dtype: str = "float32",
+        decoder_weights: DecoderWeights = "dtype",
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -102,10 +104,12 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
             capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
                 steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             dtype: Name of the floating-point type of weights and activations.
+            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
+                ``int8`` for less time per token on a CPU; trainings have no use for it.
 
         Raises:
             ZooError: If neither ``name`` nor both ``config`` and ``tokenizer`` are given, or if
-                ``dtype`` is unknown.
+                ``dtype`` or ``decoder_weights`` is unknown.
         """
         super().__init__()
         if name is None and (config is None or tokenizer is None):
@@ -126,6 +130,7 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
         self.reuse = reuse
         self.steps = StaticSteps(capture)
         self.dtype = dtype_named(dtype)
+        self.decoder_weights = decoder_weights_named(decoder_weights)
 
     def load(self) -> None:
         """Build the network and its prompt.

@@ -74,6 +74,22 @@ class Decoder(nn.Module):
         return cast("Sequence[Any]", self.module.layers)
 
     @property
+    def like(self) -> Tensor:
+        """A weight on the device and in the type of all activations."""
+        return torch.as_tensor(self.module.embed_tokens.weight)
+
+    def step_layers(self) -> Iterator[nn.Module]:
+        """Yield the modules with weights that every step reads.
+
+        Keys and values of the cross-attention are projected once per search, for many frames.
+        """
+        for layer in self.layers:
+            cross = getattr(layer, self.family.cross)
+            once = (cross.k_proj, cross.v_proj)
+            yield from (module for module in layer.modules() if module not in once)
+        yield self.head
+
+    @property
     def room(self) -> int | None:
         """Maximum number of decoder positions; None if the number is unlimited."""
         if self.family.positions == "growing":
@@ -92,8 +108,8 @@ class Decoder(nn.Module):
         """
         shape = self._cache_shape(streams, room + ROOM)
         if steps is None:
-            return KeyValueCache(self.head.weight.new_zeros(shape))
-        cache = steps.cache(self, shape, self.head.weight)
+            return KeyValueCache(self.like.new_zeros(shape))
+        cache = steps.cache(self, shape, self.like)
         cache.data.zero_()  # a static step multiplies all positions, and 0 x NaN is NaN
         return cache
 
@@ -115,7 +131,7 @@ class Decoder(nn.Module):
         lengths = [len(memory) for memory in memories]
         ends = torch.tensor(lengths, device=memories[0].device)
         visible = torch.arange(max(lengths), device=ends.device) < ends[:, None]
-        dtype = self.head.weight.dtype
+        dtype = self.like.dtype
         mask = None if bool(visible.all()) else added_mask(visible[:, None, None], dtype)
         unknown = [
             memory[: one.first] if one else memory
@@ -172,7 +188,7 @@ class Decoder(nn.Module):
             Views of the memory, with a mask that excludes the added frames.
         """
         streams, frames = shape
-        room, like = rounded_up(frames), self.head.weight
+        room, like = rounded_up(frames), self.like
         data = memory.region("source", self._cache_shape(streams, room), like)[..., :room, :]
         data[..., frames:, :] = 0  # masked positions are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):

@@ -5,12 +5,12 @@ continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``ope
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, dtype_named
@@ -33,6 +33,7 @@ from zoo.backbones.common.search import search as search_text
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.machine.int8 import DecoderWeights, decoder_weights_named
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
 
@@ -71,6 +72,7 @@ class EncoderDecoder(HeadAlignment, Backbone):
         suppress_first: SuppressFirst = "without_text",
         max_tokens: int = 200,
         dtype: str = "float32",
+        decoder_weights: DecoderWeights = "dtype",
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -85,10 +87,12 @@ class EncoderDecoder(HeadAlignment, Backbone):
                 through silence, unless it detects silence itself.
             max_tokens: Maximum number of new ids per request, the end token included.
             dtype: Name of the torch dtype of weights and activations.
+            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
+                ``int8`` for less time per token on a CPU; trainings have no use for it.
 
         Raises:
-            ZooError: If ``max_tokens`` is below 1, or ``capture``, ``suppress_first`` or ``dtype``
-                is unknown.
+            ZooError: If ``max_tokens`` is below 1, or ``capture``, ``suppress_first``, ``dtype`` or
+                ``decoder_weights`` is unknown.
         """
         super().__init__()
         check_choice("backbone.suppress_first", suppress_first, get_args(SuppressFirst))
@@ -99,8 +103,13 @@ class EncoderDecoder(HeadAlignment, Backbone):
         self.suppress_first = suppress_first
         self.max_tokens = max_tokens
         self.dtype = dtype_named(dtype)
+        self.decoder_weights = decoder_weights_named(decoder_weights)
         self.never: list[int] = []
         self.never_first: list[int] = []
+
+    def int8_layers(self) -> Iterable[nn.Module]:
+        """Return the linear layers that every step of decoding reads, if they get int8 weights."""
+        return self.decoder.step_layers() if self.decoder_weights == "int8" else ()
 
     @abstractmethod
     def build(self) -> None:

@@ -33,6 +33,7 @@ from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.errors import ZooError, check_numbers
+from zoo.machine.int8 import DecoderWeights, decoder_weights_named
 from zoo.streaming.stages import stage
 
 ADAPTED = r"decoder\.model\.layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # layers that LoRA adapts
@@ -79,6 +80,7 @@ class SpeechLLM(Backbone):
         embedding_std: float | None = None,
         latency_tokens: int = 4,
         dtype: str = "float32",
+        decoder_weights: DecoderWeights = "dtype",
         suppress: Sequence[str] = (),
         capture: Capture = "off",
         lora: LoraConfig | None = None,
@@ -104,6 +106,8 @@ class SpeechLLM(Backbone):
             latency_tokens: Number of latency tokens, for m = 1 to this number, that a template with
                 ``adds_tokens`` adds to the tokenizer. Ignored with a checkpoint.
             dtype: Name of the torch dtype of weights and activations.
+            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
+                ``int8`` for less time per token on a CPU; trainings have no use for it.
             suppress: Texts that must not be generated. Tokens that contain one of the texts are
                 excluded.
             capture: Which decoding steps have fixed shapes; see ``StaticSteps``.
@@ -135,6 +139,7 @@ class SpeechLLM(Backbone):
         self.adapter_norm = adapter_norm
         self.embedding_std = embedding_std
         self.dtype = dtype_named(dtype)
+        self.decoder_weights = decoder_weights_named(decoder_weights)
         self.suppress = suppress
         self.steps = StaticSteps(capture)
         self.lora = lora
@@ -174,6 +179,10 @@ class SpeechLLM(Backbone):
     def unnamed_weights(self) -> str | None:
         """Return the argument of the checkpoint, without which the adapter is random."""
         return self.weights_key if self.checkpoint is None else None
+
+    def int8_layers(self) -> Iterable[nn.Module]:
+        """Return the linear layers of the causal LM, if they get int8 weights."""
+        return layers.step_layers(self.decoder) if self.decoder_weights == "int8" else ()
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
