@@ -27,7 +27,7 @@ from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtColl
 from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
-from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState
+from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState, encode_new
 from zoo.backbones.common.chain_of_thought.transcripts import aligned_transcript, plain_transcript
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
@@ -421,20 +421,10 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             Speech embeddings (T, LLM width) of each stream. T is 0 if the audio is too short for
             one embedding.
         """
-        states: list[ThoughtState] = [session.backbone_state for session in sessions]
-        spans = [
-            (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
-        ]
-        pairs = enumerate(zip(states, spans, strict=True))
-        new = [index for index, (state, span) in pairs if span not in state.recent]
-        if new:
-            encoded = self._encode(pick(sessions, new), pick(waves, new))
-            for index, speech in zip(new, encoded, strict=True):
-                states[index].remember(spans[index], speech)
-        return [state.recent[span] for state, span in zip(states, spans, strict=True)]
+        return encode_new(self._encode, sessions, waves)
 
     def _encode(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Compute speech embeddings of audio of other spans; see ``encode_audio``."""
+        """Compute speech embeddings of audio that no recent request had."""
         device, dtype = self.model.device, self.part_dtype("encoder")
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
         spectrograms = [

@@ -1,15 +1,17 @@
 """State of one stream that a chain of thought keeps between requests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import Prefilled
 from zoo.backbones.common.chain_of_thought.reuse import EncodedAudio, equal_rows
 from zoo.backbones.common.continuation import Answer
 from zoo.backbones.common.encoder_memory import EncodedStreamState
+from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 RECENT = 4  # StreamUni's policy ends a segment after one of the last three chunks before the newest
@@ -139,3 +141,31 @@ class ThoughtState(EncodedStreamState):
         """
         size = len(self.translated)
         return self.draft[size:] if self.draft[:size] == self.translated else []
+
+
+def encode_new(
+    encode: Callable[[Sequence[Session], Sequence[Tensor]], list[Tensor]],
+    sessions: Sequence[Session],
+    waves: Sequence[Tensor],
+) -> list[Tensor]:
+    """Encode the audio that none of the last requests of its stream had.
+
+    Args:
+        encode: Returns the speech embeddings of streams with their audio.
+        sessions: The streams; their states keep the speech embeddings of the last requests.
+        waves: Kept audio (n,) of each stream.
+
+    Returns:
+        Speech embeddings (T, width) of each stream.
+    """
+    states: list[ThoughtState] = [session.backbone_state for session in sessions]
+    spans = [
+        (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
+    ]
+    pairs = enumerate(zip(states, spans, strict=True))
+    new = [index for index, (state, span) in pairs if span not in state.recent]
+    if new:
+        encoded = encode(pick(sessions, new), pick(waves, new))
+        for index, speech in zip(new, encoded, strict=True):
+            states[index].remember(spans[index], speech)
+    return [state.recent[span] for state, span in zip(states, spans, strict=True)]
