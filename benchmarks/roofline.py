@@ -42,6 +42,7 @@ from streamatt_weights import save_random_seamless
 from whisper_step import arguments as whisper_arguments
 from whisper_step import save_random_whisper
 from zoo.backbones.base import Backbone
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.backbones.whisper import Whisper
 from zoo.config import build, compose
@@ -239,7 +240,8 @@ def streamatt(options: argparse.Namespace) -> StreamingSystem:
     chosen = streamatt_arguments([*given, *(["--small"] if options.small else [])])
     with tempfile.TemporaryDirectory() as folder:
         save_random_seamless(Path(folder), chosen, recording(10))
-        backbone = SeamlessM4T(name=folder, max_tokens=48, **types(options))
+        greedy = SearchConfig(beams=1)
+        backbone = SeamlessM4T(name=folder, max_tokens=48, search=greedy, **types(options))
         backbone.load()
         history = RecentWords(words=10, max_seconds=12, restart=None, speech=None)
         return system_on(backbone, AlignAtt(frames=2), history, chunk_seconds=1)
