@@ -3,43 +3,16 @@
 from pathlib import Path
 
 import pytest
-import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from tests.fixtures import tiny_checkpoints
+from tests.fixtures.tiny_encoder import save_encoder
 from zoo.alignment.words.similarity import SimilarityAligner
 from zoo.errors import ZooError
-
-PIECES = ("a", "b", "c", "d", "e", "##a", "##b", "##c", "##d", "##e")
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A masked language model, as mBERT and XLM-R, whose subwords are single letters."""
-    folder = tmp_path_factory.mktemp("encoder")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    vocabulary = {piece: place for place, piece in enumerate([*special, *PIECES])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", model_max_length=10**30
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=12,
-        initializer_range=1.0,
-    )
-    BertForMaskedLM(config).save_pretrained(folder)
-    return str(folder)
+    return save_encoder(tmp_path_factory.mktemp("encoder"))
 
 
 def aligner(name: str | Path, **options: object) -> SimilarityAligner:

@@ -54,8 +54,15 @@ MISTAKES = {
         "evaluation.convention must be one of queue, cumulative, chunk, not 'fast'."
     ),
     "evaluation.resegmentation=none": (
-        "evaluation.resegmentation must be one of mwer, soft, not 'none'."
+        "evaluation.resegmentation must be one of mwer, soft, meaning, not 'none'."
     ),
+    "evaluation.resegmentation=meaning": (
+        "evaluation.resegmentation=meaning needs evaluation.encoder, the hub id or folder"
+    ),
+    "evaluation.encoder=owner/model": (
+        "evaluation.encoder has no effect with evaluation.resegmentation=mwer; leave it out"
+    ),
+    "evaluation.encoder_layer=8": "evaluation.encoder_layer needs evaluation.encoder.",
     "evaluation.batch_size=0": "evaluation needs batch_size of at least 1, not 0.",
     "evaluation.batch_size=x": "evaluation.batch_size must be a whole number, not 'x'.",
     "evaluation.talks=0": "evaluation needs talks of at least 1, not 0.",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.conftest import TINY, Evaluate, Result
+from tests.fixtures.tiny_encoder import save_encoder
 from zoo.audio import files as audio
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
@@ -172,6 +173,22 @@ def test_rules_and_resegmentation_reach_the_scores(evaluate: Evaluate, files: Pa
     )
     assert "length:omnisteval|reseg:soft" in row["signatures"]["LongYAAL"]
     assert (row["settings"]["rules"], row["settings"]["talks"]) == ("omnisteval", 1)
+
+
+def test_segments_by_meaning(
+    evaluate: Evaluate, files: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The encoder assigns the words of the log, and signatures name it."""
+    encoder = save_encoder(tmp_path_factory.mktemp("tiny-encoder"), positions=512)
+    options = ("evaluation.resegmentation=meaning", f"evaluation.encoder={encoder}")
+    layer = "evaluation.encoder_layer=2"
+    done = evaluate(*REPLAY, *LONG_FORM, *options, layer, "hydra.run.dir=run", tiny=False)
+    row = row_of(done, files / "run")
+    name = f"{Path(encoder).name}, layer 2"
+    assert f"reseg:meaning({name})" in row["signatures"]["LongYAAL"]
+    assert (row["settings"]["resegmentation"], row["settings"]["encoder"]) == ("meaning", name)
+    # The words of the log are those of the references, whose vectors are similar.
+    assert row["scores"]["BLEU"] == pytest.approx(100)
 
 
 def test_simulstream_follows_any_convention(evaluate: Evaluate, files: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.interop.conftest import GERMAN, Spoken
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.resegmentation import Resegmenter
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.types import Instance
@@ -72,7 +73,7 @@ def test_omnisteval(
         translated,
         references,
         language=GERMAN,
-        resegmentation="soft",
+        resegmenter=Resegmenter("soft"),
         rules="omnisteval",
         convention="cumulative",
     ).scores

@@ -9,7 +9,7 @@ from zoo.formats.logs import read_log
 from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
-from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.resegmentation import Resegmentation, Resegmenter
 from zoo.types import Instance
 
 DE, ZH = language("de"), language("zh")
@@ -34,7 +34,11 @@ def test_a_finished_segment_stays_as_it_is(resegmentation: Resegmentation, tmp_p
     [stream] = read_log(path, language=DE, format="omnisteval")
     references = [[ReferenceSegment(0.0, stream.source_length, stream.reference)]]
     [segment] = score_talks(
-        [stream], references, language=DE, rules="omnisteval", resegmentation=resegmentation
+        [stream],
+        references,
+        language=DE,
+        rules="omnisteval",
+        resegmenter=Resegmenter(resegmentation),
     ).segments
     assert segment.hypothesis == ". Ja gut"
     assert segment.delays == segment.elapsed == tuple(time / 1000 for time in times)

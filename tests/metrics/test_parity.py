@@ -12,6 +12,7 @@ from zoo.formats.references import read_references
 from zoo.languages import Language, language
 from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.resegmentation import Resegmenter
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.types import Instance
@@ -44,7 +45,7 @@ def by_omnisteval(folder: str, target: Language) -> LongFormScores:
     """A log with the rules and the segmentation of OmniSTEval."""
     instances, references = load(folder, target)
     return score_talks(
-        instances, references, language=target, rules="omnisteval", resegmentation="soft"
+        instances, references, language=target, rules="omnisteval", resegmenter=Resegmenter("soft")
     )
 
 
@@ -131,7 +132,7 @@ def test_scores_of_omnisteval_segments_are_those_of_its_report() -> None:
         [ReferenceSegment(0.0, stream.source_length, stream.reference)] for stream in streams
     ]
     scores = score_talks(
-        streams, references, language=DE, rules="omnisteval", resegmentation="soft"
+        streams, references, language=DE, rules="omnisteval", resegmenter=Resegmenter("soft")
     ).scores
     assert_equal(scores, report_of_omnisteval(), abs=1e-4)
 

@@ -8,6 +8,7 @@ from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.longform import relative_times, score_talks
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.resegmentation import Resegmentation, Resegmenter
 from zoo.metrics.sentences import score_sentences
 from zoo.talks import Segment, Target
 from zoo.types import ChunkTime, Instance
@@ -50,10 +51,10 @@ def test_talk_by_hand() -> None:
 
 @pytest.mark.parametrize("resegmentation", ["mwer", "soft"])
 @pytest.mark.parametrize("rules", ["zoo", "simuleval", "omnisteval", "simulstream"])
-def test_all_rules_run_and_sign(resegmentation: str, rules: str) -> None:
+def test_all_rules_run_and_sign(resegmentation: Resegmentation, rules: str) -> None:
     scores = score_talks(
-        [TALK], [SEGMENTS], language=DE, resegmentation=resegmentation, rules=rules
-    ).scores  # type: ignore[arg-type]
+        [TALK], [SEGMENTS], language=DE, resegmenter=Resegmenter(resegmentation), rules=rules
+    ).scores
     assert f"length:{rules}" in scores["StreamLAAL"].signature
     assert f"reseg:{resegmentation}" in scores["BLEU"].signature
     assert "elapsed:queue" in scores["StreamLAAL_CA"].signature
@@ -178,8 +179,8 @@ def test_errors_name_their_cause(
 
 
 def test_unknown_choices() -> None:
-    with pytest.raises(ZooError, match="mwer, soft"):
-        score_talks([TALK], [SEGMENTS], language=DE, resegmentation="hard")  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match="mwer, soft, meaning"):
+        Resegmenter("hard")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match="zoo, simuleval, fbk_v1, omnisteval, simulstream"):
         score_talks([TALK], [SEGMENTS], language=DE, rules="mine")
     with pytest.raises(ZooError, match="queue, cumulative, chunk"):

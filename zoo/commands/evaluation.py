@@ -20,6 +20,7 @@ from zoo.evaluation.optimized import optimized_score
 from zoo.evaluation.plan import (
     AUTO,
     check_streamed,
+    load_scorers,
     prepare,
     resumed_run,
     run_facts,
@@ -71,8 +72,7 @@ def evaluate(cfg: Config) -> float | None:
     loaded = LoadedSystems(seed=cfg.seed)
     sets = prepare(choices, corpus, settings, loaded, optimized_metric=cfg.optimized_metric)
     check_texts(sets.all, comet)
-    if models and is_main_process():
-        models.load(device)
+    load_scorers(settings, models, device)
     facts = run_facts(sets.all, settings, resume)
     with open_tracker(cfg, choices, facts, logger, resume=resume) as tracker:
         evaluator = Evaluator(

@@ -14,7 +14,7 @@ from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_nam
 from zoo.evaluation.talks import has_references
 from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
-from zoo.metrics.longform import resegmentation_name
+from zoo.metrics.resegmentation import resegmentation_name
 from zoo.metrics.rules import find_rules
 from zoo.results.join import RESULTS, FinishedRun
 from zoo.results.names import ASR
@@ -164,7 +164,7 @@ def _resegmentation(row: Row) -> str | None:
     method, rules = row.settings.resegmentation, row.settings.rules
     assert method is not None
     assert rules is not None
-    return resegmentation_name(method, find_rules(rules))
+    return resegmentation_name(method, find_rules(rules), row.settings.encoder)
 
 
 def _with_scores(segments: Sequence[ScoredSegment], found: RowScores) -> list[ScoredSegment]:

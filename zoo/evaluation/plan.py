@@ -34,11 +34,14 @@ from zoo.evaluation.talks import (
     has_references,
     of_directions,
 )
+from zoo.machine.launch import is_main_process
 from zoo.talks import Talk
 from zoo.tracking.resume import check_same, folder_to_resume
 from zoo.tracking.run import check_unused, ensure_writable
 
 if TYPE_CHECKING:
+    import torch
+
     from zoo.evaluation.speech import SpeechModels
     from zoo.systems.system import System
 
@@ -154,6 +157,26 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
     return SpeechModels.available(recognisers, settings.utmos, utmos_trusted=settings.utmos_trusted)
 
 
+def load_scorers(
+    settings: Settings, models: "SpeechModels | None", device: "torch.device | None"
+) -> None:
+    """Load the networks that score streams, on the rank that scores.
+
+    Args:
+        settings: settings of the evaluation.
+        models: models that score target speech, or None.
+        device: device of the networks; None: the CPU.
+
+    Raises:
+        ZooError: weights are missing or damaged.
+    """
+    if not is_main_process():
+        return
+    settings.resegmenter.load(device)
+    if models:
+        models.load(device)
+
+
 def prepare(
     choices: Choices,
     corpus: Corpus,
@@ -183,6 +206,7 @@ def prepare(
     if not settings.random_weights:
         check_named_weights(systems)
     check_baseline(settings.baseline, row_labels(choices, settings))
+    settings.resegmenter.check()
     ensure_writable(run_folder())
 
     check_name("data.name", corpus.name)

@@ -144,7 +144,7 @@ class Scorer:
             references,
             language=target,
             convention=self.settings.convention,
-            resegmentation=self.settings.resegmentation,
+            resegmenter=self.settings.resegmenter,
             rules=self.settings.rules,
             with_speech=with_speech,
             extra=self.settings.metrics,

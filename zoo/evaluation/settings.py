@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
 from zoo.data.views import View
 from zoo.errors import ZooError, check_choice, check_name, check_numbers
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
-from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.resegmentation import Resegmentation, Resegmenter, check_encoder
 from zoo.metrics.rules import find_rules
 from zoo.metrics.significance import Resampling, Test
 from zoo.metrics.sums import SummedMetric
@@ -37,6 +38,9 @@ class Settings:
             ``batch_size``); its words do not depend on it, and it has no latency.
         convention: how elapsed times follow from compute times.
         resegmentation: method that assigns the units of a hypothesis to reference segments.
+        encoder: hub id or folder of the encoder of ``resegmentation=meaning``, such as
+            ``sentence-transformers/LaBSE`` (None for the other methods).
+        encoder_layer: layer whose output is compared (None: two thirds of the layers).
         rules: name of the counting rules (``zoo.metrics.rules``).
         upper_bound: whether to add a row for offline decoding of each reference segment.
         oracle_k: value of k of each wait-k oracle row (talks need word times).
@@ -67,6 +71,8 @@ class Settings:
     offline_batch_size: int | None = None
     convention: Convention = "queue"
     resegmentation: Resegmentation = "mwer"
+    encoder: str | None = None
+    encoder_layer: int | None = None
     rules: str = "zoo"
     upper_bound: bool = True
     oracle_k: Sequence[int] = (3, 5, 7)
@@ -92,6 +98,10 @@ class Settings:
         check_choice("view", self.view, get_args(View))
         check_choice("elapsed convention", self.convention, get_args(Convention))
         check_choice("re-segmentation", self.resegmentation, get_args(Resegmentation))
+        check_encoder(self.resegmentation, self.encoder)
+        check_numbers("evaluation", least=0, encoder_layer=self.encoder_layer)
+        if self.encoder is None and self.encoder_layer is not None:
+            raise ZooError("evaluation.encoder_layer needs evaluation.encoder.")
         find_rules(self.rules)
         resampling(self)  # raises ZooError for an unknown test or number
         check_numbers(
@@ -121,6 +131,17 @@ class Settings:
             if repeated:
                 shown = repeated[0] if isinstance(repeated[0], str) else f"{repeated[0]:g}"
                 raise ZooError(f"evaluation.{key} has {shown} twice; name it once.")
+
+    @cached_property
+    def resegmenter(self) -> Resegmenter:
+        """The method that assigns units to reference segments."""
+        if self.encoder is None:
+            return Resegmenter(self.resegmentation)
+        # imports torch and Transformers, which the other methods do not need
+        from zoo.alignment.words.encoder import WordEncoder
+
+        encoder = WordEncoder(self.encoder, layer=self.encoder_layer)
+        return Resegmenter(self.resegmentation, encoder)
 
 
 def resampling(settings: Settings) -> Resampling | None:

@@ -158,7 +158,7 @@ class SpeechScorer:
             references,
             language=target,
             recogniser=recogniser.name,
-            resegmentation=self.settings.resegmentation,
+            resegmenter=self.settings.resegmenter,
             rules=self.settings.rules,
         )
         if target.code not in self._own_errors:
@@ -206,7 +206,7 @@ class SpeechScorer:
             references,
             language=target,
             recogniser=recogniser.name,
-            resegmentation=self.settings.resegmentation,
+            resegmenter=self.settings.resegmenter,
             convention=self.settings.convention,
             rules=self.settings.rules,
         )

@@ -17,9 +17,9 @@ from transformers.models.whisper.english_normalizer import (
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.longform import join_units, resegment, resegmentation_name, spacing
+from zoo.metrics.longform import join_units, spacing
 from zoo.metrics.quality import ErrorRate
-from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.resegmentation import MWER, Resegmenter
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, value_of
 from zoo.metrics.signature import Score, signature
@@ -80,7 +80,7 @@ def score_transcripts(
     *,
     language: Language,
     recogniser: str,
-    resegmentation: Resegmentation = "mwer",
+    resegmenter: Resegmenter = MWER,
     rules: str = "zoo",
 ) -> dict[str, Score]:
     """Score transcripts of target speech against reference segments.
@@ -93,7 +93,7 @@ def score_transcripts(
         references: Reference segments of each stream.
         language: Target language.
         recogniser: Name of the recogniser, for signatures.
-        resegmentation: Method that assigns units to segments.
+        resegmenter: Assigns units to segments.
         rules: Name of the counting rules (``zoo.metrics.rules``).
 
     Returns:
@@ -115,12 +115,12 @@ def score_transcripts(
     no_times = ElapsedInfo(available=False, convention="", batched=False)
     documents = Scorer(language, find_rules(rules), no_times, facts)
     if any(len(stream) != 1 for stream in segments):
-        facts = {**facts, "reseg": resegmentation_name(resegmentation, documents.rules)}
+        facts = {**facts, "reseg": resegmenter.signature(documents.rules)}
     sentences = replace(documents, facts=facts)
 
     parts: list[str] = []
     for hypothesis, stream in zip(hypotheses, segments, strict=True):
-        parts += _resegment_text(hypothesis, stream, resegmentation, documents)
+        parts += _resegment_text(hypothesis, stream, resegmenter, documents)
     texts = [text for stream in segments for text in stream]
     joined = [language.join(filter(None, stream)) for stream in segments]
     scores = [
@@ -131,7 +131,7 @@ def score_transcripts(
 
 
 def _resegment_text(
-    transcript: str, references: Sequence[str], resegmentation: Resegmentation, scorer: Scorer
+    transcript: str, references: Sequence[str], resegmenter: Resegmenter, scorer: Scorer
 ) -> list[str]:
     """Split a transcript into the parts that belong to each reference segment."""
     if len(references) == 1:
@@ -139,9 +139,7 @@ def _resegment_text(
     language = scorer.language
     units = language.units(transcript)
     spaces = spacing(units, transcript, language.unit)
-    segments = resegment(
-        units, references, language=language, resegmentation=resegmentation, rules=scorer.rules
-    )
+    segments = resegmenter.assign(units, references, language=language, rules=scorer.rules)
     return [join_units(units, spaces, segment) for segment in segments]
 
 

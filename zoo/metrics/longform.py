@@ -5,19 +5,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import inf
-from typing import get_args
 
-from zoo.errors import check_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing, milliseconds
 from zoo.metrics.quality import BLEU
 from zoo.metrics.references import ReferenceSegment, check_talks
-from zoo.metrics.resegment import Resegmentation, mwer_segment
+from zoo.metrics.resegmentation import MWER, Resegmenter
 from zoo.metrics.rules import Rules, find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
-from zoo.metrics.signature import Score, package_version
-from zoo.metrics.soft_segmenter import soft_segment
+from zoo.metrics.signature import Score
 from zoo.metrics.sums import SummedMetric
 from zoo.types import Convention, Instance, Seconds, UnitKind
 
@@ -78,7 +75,7 @@ def score_talks(
     references: Sequence[Sequence[ReferenceSegment]],
     *,
     language: Language,
-    resegmentation: Resegmentation = "mwer",
+    resegmenter: Resegmenter = MWER,
     convention: Convention = "queue",
     rules: str = "zoo",
     repair: bool = True,
@@ -93,7 +90,7 @@ def score_talks(
         instances: One stream per talk.
         references: The segments of each talk; ``references[i]`` belongs to ``instances[i]``.
         language: Target language.
-        resegmentation: Method that assigns units to segments.
+        resegmenter: Assigns units to segments.
         convention: Elapsed convention; a recorded log without chunk times keeps its convention.
         rules: Name of the counting rules (``zoo.metrics.rules``).
         repair: Whether to correct cumulative elapsed times as FBK (StreamLAAL_CA) and OmniSTEval
@@ -112,7 +109,6 @@ def score_talks(
     Raises:
         ZooError: A talk has no reference, occurs twice, or has unequal numbers of units and times.
     """
-    check_choice("re-segmentation", resegmentation, get_args(Resegmentation))
     counting = find_rules(rules)
     check_talks(instances, references)
     talks = prepare_instances(instances, convention, counting)
@@ -123,14 +119,14 @@ def score_talks(
     divide = partial(
         timed_segments,
         language=language,
-        resegmentation=resegmentation,
+        resegmenter=resegmenter,
         rules=counting,
         repaired=repaired,
         alike=alike or str,
     )
     pieces_of_talks = [divide(*pair) for pair in zip(talks, references, strict=True)]
 
-    facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
+    facts: dict[str, str | None] = {"reseg": resegmenter.signature(counting)}
     scorer = Scorer(language, counting, elapsed, facts, extra or {})
 
     def scores(part: slice) -> dict[str, Score]:
@@ -154,49 +150,12 @@ def score_talks(
     )
 
 
-def resegmentation_name(resegmentation: Resegmentation, rules: Rules) -> str:
-    """Return the name of the re-segmentation in signatures."""
-    if resegmentation == "soft":
-        return "soft"
-    return f"mwer({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
-
-
-def resegment(
-    units: Sequence[str],
-    references: Sequence[str],
-    *,
-    language: Language,
-    resegmentation: Resegmentation,
-    rules: Rules,
-) -> list[list[int]]:
-    """Assign units to reference segments.
-
-    Args:
-        units: Units of the hypothesis.
-        references: Texts of the reference segments.
-        language: Target language.
-        resegmentation: Method that assigns units to segments.
-        rules: Counting rules.
-
-    Returns:
-        For each segment the positions of its units in ascending order.
-
-    Raises:
-        ZooError: There is no reference segment.
-    """
-    if resegmentation == "soft":
-        return soft_segment(units, references, language=language)
-    return [
-        list(piece) for piece in mwer_segment(units, references, language=language, rules=rules)
-    ]
-
-
 def timed_segments(
     talk: Instance,
     reference: Sequence[ReferenceSegment],
     *,
     language: Language,
-    resegmentation: Resegmentation,
+    resegmenter: Resegmenter,
     rules: Rules,
     repaired: bool = False,
     alike: Callable[[str], str] = str,
@@ -207,12 +166,12 @@ def timed_segments(
         talk: Stream of the talk, prepared by ``prepare_instances``.
         reference: Reference segments of the talk, at least one.
         language: Target language.
-        resegmentation: Method that assigns units to segments.
+        resegmenter: Assigns units to segments.
         rules: Counting rules.
         repaired: Whether elapsed times are corrected.
         alike: Form of units and references in which they are compared.
     """
-    pieces = _assign(talk, reference, language, resegmentation, rules, alike)
+    pieces = _assign(talk, reference, language, resegmenter, rules, alike)
     return list(_segments(talk, reference, pieces, rules=rules, repaired=repaired))
 
 
@@ -220,7 +179,7 @@ def _assign(
     talk: Instance,
     reference: Sequence[ReferenceSegment],
     language: Language,
-    resegmentation: Resegmentation,
+    resegmenter: Resegmenter,
     rules: Rules,
     alike: Callable[[str], str],
 ) -> list[list[int]]:
@@ -229,7 +188,7 @@ def _assign(
         return [list(range(len(talk.units)))]
     units = [alike(unit) for unit in talk.units]
     texts = [alike(segment.text) for segment in reference]
-    return resegment(units, texts, language=language, resegmentation=resegmentation, rules=rules)
+    return resegmenter.assign(units, texts, language=language, rules=rules)
 
 
 def _is_finished(talk: Instance, reference: Sequence[ReferenceSegment]) -> bool:

@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, whitespace
-from typing import Literal
 
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.rules import Rules
 from zoo.types import UnitKind
-
-Resegmentation = Literal["mwer", "soft"]
 
 LONG_WORK = 10**9  # products of words that mweralign compares: more than ten seconds
 

@@ -6,6 +6,7 @@ from zoo.languages import Language
 from zoo.metrics.latency import LAAL, Timing
 from zoo.metrics.longform import timed_segments
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.resegmentation import MWER
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import prepare_instances, value_of
 from zoo.types import Instance, Seconds
@@ -41,9 +42,7 @@ def running_latency(
         return {"StreamLAAL": None, "StreamLAAL_CA": None, "segments": 0}
     segments = [
         segment
-        for segment in timed_segments(
-            talk, begun, language=language, resegmentation="mwer", rules=rules
-        )
+        for segment in timed_segments(talk, begun, language=language, resegmenter=MWER, rules=rules)
         if final or segment.offset + segment.duration <= instance.source_length
     ]
     ideal, computation_aware = LAAL(), LAAL()

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.metrics.monotone import align_monotone
 from zoo.metrics.moses import moses_tokens
 
 PUNCTUATION = frozenset(".!?,;:-()。！？，；：—（）ー")
-MATCH, DELETE, INSERT = 0, 1, 2  # steps of the alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,27 +143,11 @@ def _character_sets(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[n
 def _align(
     reference: Sequence[Token], hypothesis: Sequence[Token], language: Language
 ) -> list[tuple[int, int]]:
-    """Return the aligned (reference, hypothesis) positions in order; -1 for a gap.
-
-    Gaps cost nothing, so each row of the dynamic program is the running maximum of its match and
-    delete candidates.
-    """
+    """Return the aligned (reference, hypothesis) positions in order; -1 for a gap."""
     reference_texts, rows = _index_texts(reference)
     hypothesis_texts, columns = _index_texts(hypothesis)
     table = _similarity_table(reference_texts, hypothesis_texts, exact=language.unit == "char")
-
-    best = np.zeros(len(hypothesis) + 1)
-    steps = np.full((len(reference) + 1, len(hypothesis) + 1), INSERT, dtype=np.uint8)
-    for index, row in enumerate(rows, start=1):
-        match, delete = best[:-1] + table[row, columns], best[1:]
-        current = np.concatenate([[0.0], np.maximum.accumulate(np.maximum(match, delete))])
-        insert = current[:-1]
-        steps[index, 1:] = np.where(
-            (match >= delete) & (match >= insert), MATCH, np.where(delete >= insert, DELETE, INSERT)
-        )
-        steps[index, 0] = DELETE
-        best = current
-    return _trace_back(steps)
+    return align_monotone((table[row, columns] for row in rows), (len(rows), len(columns)))
 
 
 def _index_texts(tokens: Sequence[Token]) -> tuple[list[str], NDArray[np.int64]]:
@@ -171,24 +155,6 @@ def _index_texts(tokens: Sequence[Token]) -> tuple[list[str], NDArray[np.int64]]
     indices: dict[str, int] = {}
     token_indices = [indices.setdefault(token.text, len(indices)) for token in tokens]
     return list(indices), np.array(token_indices, dtype=np.int64)
-
-
-def _trace_back(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Follow the steps from the last cell to the first one."""
-    row, column = steps.shape[0] - 1, steps.shape[1] - 1
-    path: list[tuple[int, int]] = []
-    while row > 0 or column > 0:
-        step = steps[row, column]
-        reference, hypothesis = -1, -1
-        if step != INSERT:
-            row -= 1
-            reference = row
-        if step != DELETE:
-            column -= 1
-            hypothesis = column
-        path.append((reference, hypothesis))
-    path.reverse()
-    return path
 
 
 def _assign_units(

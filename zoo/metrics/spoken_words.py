@@ -12,7 +12,7 @@ What differs here, or is open in what could be read of the paper:
   begins as in ``zoo/streaming/playback.py``.
 - Words are assigned to the reference segments by ``evaluation.resegmentation``, like text, after
   Whisper's normaliser has removed case and punctuation. The paper aligns embeddings of sentences
-  (SEGALE).
+  (SEGALE); ``meaning`` aligns those of words.
 - ``SpeechLongYAAL`` is ``LongYAAL`` of these words: words that end after the recording do not
   count.
 - ``SpeechDrift``: the lag of a segment is the end of the playback of its last word minus the end of
@@ -28,9 +28,9 @@ from zoo.languages import Language
 from zoo.metrics.asr import Normaliser, asr_facts
 from zoo.metrics.drift import DRIFT_WINDOW, drift, segment_lags
 from zoo.metrics.latency import WeightedMean
-from zoo.metrics.longform import TimedSegment, resegmentation_name, score_talks
+from zoo.metrics.longform import TimedSegment, score_talks
 from zoo.metrics.references import ReferenceSegment
-from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.resegmentation import MWER, Resegmenter
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
@@ -160,7 +160,7 @@ def score_spoken_words(
     *,
     language: Language,
     recogniser: str,
-    resegmentation: Resegmentation = "mwer",
+    resegmenter: Resegmenter = MWER,
     convention: Convention = "queue",
     rules: str = "zoo",
 ) -> SpokenScores:
@@ -172,7 +172,7 @@ def score_spoken_words(
         references: Reference segments of each stream.
         language: Target language.
         recogniser: Name of the recogniser, for signatures.
-        resegmentation: Method that assigns words to segments.
+        resegmenter: Assigns words to segments.
         convention: Elapsed convention; a recorded log without chunk times keeps its convention.
         rules: Name of the counting rules (``zoo.metrics.rules``).
     """
@@ -185,7 +185,7 @@ def score_spoken_words(
         streams,
         references,
         language=language,
-        resegmentation=resegmentation,
+        resegmenter=resegmenter,
         convention=convention,
         rules=rules,
         repair=False,  # the times are of the playback, not of chunks
@@ -194,7 +194,7 @@ def score_spoken_words(
     facts = asr_facts(recogniser, normaliser)
     scores = [_of_speech(found.scores[name], facts) for name in LATENCIES if name in found.scores]
 
-    facts = {"reseg": resegmentation_name(resegmentation, find_rules(rules)), **facts}
+    facts = {"reseg": resegmenter.signature(find_rules(rules)), **facts}
     segments = iter(found.segments)
     of_streams = [[next(segments) for _ in stream] for stream in references]
     for is_aware in [False, True] if LATENCIES[1] in found.scores else [False]:

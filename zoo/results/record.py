@@ -120,6 +120,7 @@ def _shortened(row: Row, shown: Collection[str]) -> Row:
     settings = RowSettings(
         batch_size=kept.batch_size,
         resegmentation=kept.resegmentation,
+        encoder=kept.encoder,
         rules=kept.rules,
         view=kept.view,
         talks=kept.talks,

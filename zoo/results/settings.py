@@ -57,6 +57,7 @@ class RowSettings:
         batch_size: number of streams that advance in lockstep.
         convention: how elapsed times follow from compute times; None: there are no elapsed times.
         resegmentation: method that assigned the units of a hypothesis to reference segments.
+        encoder: its encoder, in signatures of scores; None: the method has none.
         rules: name of the counting rules.
         view: ``talks``, or ``segments`` if each stream is one reference segment.
         talks: number of streams.
@@ -85,7 +86,8 @@ class RowSettings:
     __pydantic_config__ = STRICT
     batch_size: int | None = None
     convention: Convention | None = None
-    resegmentation: Literal["mwer", "soft"] | None = None
+    resegmentation: Literal["mwer", "soft", "meaning"] | None = None
+    encoder: str | None = None
     rules: str | None = None
     view: str | None = None
     talks: int | None = None

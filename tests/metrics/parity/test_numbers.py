@@ -15,6 +15,7 @@ from zoo.formats.references import read_references
 from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
+from zoo.metrics.resegmentation import Resegmenter
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 
@@ -60,7 +61,7 @@ def scored(tool: str, log: str) -> dict[str, Score]:
         [ReferenceSegment.of(one, target=target.code, talk=name) for one in talks[name]]
         for name in (instance.talk for instance in instances)
     ]
-    settings["resegmentation"] = "soft" if tool == "omnisteval" else "mwer"
+    settings["resegmenter"] = Resegmenter("soft" if tool == "omnisteval" else "mwer")
     return score_talks(instances, references, **settings).scores
 
 
