@@ -55,7 +55,7 @@ class SpeechState(EncodedStreamState):
     """State of one stream.
 
     Attributes:
-        units: Units of its last emissions, which those of the next one mostly repeat.
+        units: Units of its last emissions; the next emission repeats most of them.
     """
 
     units: EarlierAnswers = field(default_factory=EarlierAnswers)

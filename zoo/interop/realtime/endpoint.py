@@ -19,7 +19,7 @@ from zoo.interop.realtime.conversation import (
     Conversation,
     OnChunk,
     encoded_pieces,
-    to_clockless_instance,
+    instance_without_chunks,
 )
 from zoo.interop.realtime.events import DIALECTS, Dialect, DialectName, ServerError, Session
 from zoo.languages import DETECTED
@@ -184,7 +184,7 @@ class RealtimeEndpoint(System):
             key = read_key(self.api_key_variable, KEY_SETTING)
             with self._server_errors(stream, key):
                 await conversation.hold(self._connection(dialect, key), pieces)
-            return to_clockless_instance(stream, target, batched=batched)
+            return instance_without_chunks(stream, target, batched=batched)
 
         return converse()
 

@@ -36,7 +36,7 @@ from zoo.backbones.common.encoder_memory import PROMPTED, encoder_memories, forg
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import check_sources, end_ids
-from zoo.backbones.common.search import SearchConfig, before_stop, search
+from zoo.backbones.common.search import SearchConfig, cut_before_stop, search
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -507,7 +507,7 @@ class ChainOfThought(HeadAlignment, ChatLLM, Backbone):
             heads=self.heads if aligned else None,
             caches=caches,
             drafts=[
-                before_stop(session.backbone_state.unwritten, stop) if has_drafts else []
+                cut_before_stop(session.backbone_state.unwritten, stop) if has_drafts else []
                 for session, stop in zip(sessions, stops, strict=True)
             ],
             steps=self.steps,
