@@ -1,4 +1,4 @@
-"""Progress where nobody watches: at most ten lines."""
+"""Progress: a bar on a terminal, and at most ten lines elsewhere."""
 
 import pytest
 
@@ -17,3 +17,17 @@ def test_audio_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with audio_progress("system", 61.2) as report:
         report(30.0)
     assert caplog.messages == ["system: 61 s of audio"]
+
+
+def test_a_terminal_shows_audio_once_in_a_bar(
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level("INFO", "zoo")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes any stream for a terminal
+    with audio_progress("system", 61.2) as report:
+        report(30.0)
+        report(31.2)
+    assert "61/61 s" in capsys.readouterr().err
+    assert caplog.messages == []

@@ -63,7 +63,8 @@ def audio_progress(title: str, seconds: Seconds) -> Iterator[Callable[[Seconds],
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=seconds)
         yield lambda done: bar.advance(task, done)
-    logger.info("%s: %.0f s of audio", title, seconds)
+    if not console.is_terminal:
+        logger.info("%s: %.0f s of audio", title, seconds)
 
 
 def wide_console() -> Console:

@@ -279,7 +279,7 @@ def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
         (["backbone.encoder.windw=1"], r"Unknown key 'backbone\.encoder\.windw'; choose one of: "),
         (
             ["backbone.serch.beams=1"],
-            r"Unknown key 'backbone\.serch'; choose one of: backbone\.encoder",
+            r"Unknown key 'backbone\.serch'; choose one of: backbone\.window",
         ),
         (["training.devices=2"], r"Unknown key 'training'; choose one of: data, size, backbone, "),
         (

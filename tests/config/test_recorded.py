@@ -73,7 +73,7 @@ def test_each_argument_of_the_zoo_has_a_kind_and_a_meaning() -> None:
 @pytest.mark.parametrize(
     ("script", "typed", "message"),
     [
-        ("evaluate", "backbone.nonsense=1", "choose one of: backbone.encoder"),
+        ("evaluate", "backbone.nonsense=1", "choose one of: backbone.window"),
         ("train", "backbone.lora.rnk=3", "choose one of: backbone.lora.rank"),
         ("evaluate", "policy.frames=3", "it is a key of policy=alignatt"),
         ("train", "trainer.nonsense=3", "trainer.devices"),

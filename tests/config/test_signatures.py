@@ -157,6 +157,41 @@ def test_arguments_that_a_constructor_hands_on_are_those_of_its_base() -> None:
     assert inspect_arguments(Free).takes_any
 
 
+class Tables:
+    """Has tables.
+
+    Attributes:
+        tables: the rows of each table.
+    """
+
+
+class FromFolder(Tables):
+    """Reads its tables."""
+
+    def __init__(self, *, tables: str) -> None:
+        """Remember the folder.
+
+        Args:
+            tables: folder of the tables.
+        """
+        self.folder = tables
+
+
+class Sorted(FromFolder):
+    """Sorts its tables.
+
+    Attributes:
+        tables: the sorted tables.
+    """
+
+
+@pytest.mark.parametrize("target", [FromFolder, Sorted])
+def test_an_argument_is_described_as_such_and_not_as_the_attribute_of_its_name(
+    target: type[FromFolder],
+) -> None:
+    assert inspect_arguments(target).named["tables"].meaning == "folder of the tables."
+
+
 def test_a_target_that_cannot_be_imported_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"^policy\._target_ is 'nowhere\.X', which cannot be impor"):
         complete({"policy": {"_target_": "nowhere.X"}})

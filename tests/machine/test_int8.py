@@ -37,7 +37,7 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 def test_weights_are_the_nearest_of_255_multiples_of_a_scale() -> None:
     weight = torch.randn(7, 32)
     weight[3] = 0
-    rounded = Int8Weight.rounded(weight)
+    rounded = Int8Weight.from_float(weight)
     scales = rounded.scales.float()[:, None]
     assert rounded.rows.dtype == torch.int8
     assert rounded.rows.abs().max() == 127
@@ -48,10 +48,10 @@ def test_weights_are_the_nearest_of_255_multiples_of_a_scale() -> None:
 
 def test_blocks_of_a_weight_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     weight, inputs = torch.randn(7, 32), torch.randn(FEW_ROWS + 1, 32)
-    whole = Int8Weight.rounded(weight)
+    whole = Int8Weight.from_float(weight)
     expected = whole.product(inputs, None)
     monkeypatch.setattr(int8, "BLOCK_ELEMENTS", 3 * 32)
-    blocks = Int8Weight.rounded(weight)
+    blocks = Int8Weight.from_float(weight)
     assert torch.equal(blocks.rows, whole.rows)
     assert torch.equal(blocks.scales, whole.scales)
     torch.testing.assert_close(blocks.product(inputs, None), expected, rtol=ROUNDING, atol=0.05)

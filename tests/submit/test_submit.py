@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,22 +43,44 @@ def written_run(run: Path, found: list[Row]) -> None:
     write_rows(found, run / "results.json")
 
 
-@pytest.fixture
-def submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A submission of streamatt, whose evaluation is not streamed."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def submission(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A submission of streamatt, whose evaluation is not streamed; tests only read it."""
+    folder = tmp_path_factory.mktemp("submission")
 
     def evaluation(name: str, work: str) -> None:
         assert (name, work) == ("evaluate", "zoo.commands.evaluation:evaluate")
         assert "evaluation.split=dev" in sys.argv
         [run] = [item for item in sys.argv if item.startswith("hydra.run.dir=")]
-        written_run(tmp_path / run.partition("=")[2], rows())
+        written_run(folder / run.partition("=")[2], rows())
 
-    monkeypatch.setattr(job, "entry_point", evaluation)
-    monkeypatch.setattr(job, "check_development", lambda cfg: None)
-    monkeypatch.setattr(sys, "argv", ["submit"])
-    job.main(["system=streamatt", "history=punctuation", "folder=out", "evaluation.talks=1"])
-    return tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(job, "entry_point", evaluation)
+        patch.setattr(job, "check_development", lambda cfg: None)
+        patch.setattr(sys, "argv", ["submit"])
+        job.main(["system=streamatt", "history=punctuation", "folder=out", "evaluation.talks=1"])
+    return folder / "out"
+
+
+@pytest.fixture
+def refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs the command in a folder of its own and returns the error that it ends with."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(SystemExit) as left:
+            job.main(list(arguments))
+        assert left.value.code == 2
+        assert sorted(tmp_path.rglob("*")) == before  # nothing is written
+        printed = capsys.readouterr().err
+        assert printed.count("\n") == 1
+        return printed
+
+    return run
 
 
 def test_the_best_setting_of_each_regime_is_submitted(submission: Path) -> None:
@@ -158,7 +181,7 @@ REFUSED = {  # folders that the evaluation would be in vain for
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_folders_are_refused_before_the_evaluation(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
@@ -166,28 +189,14 @@ def test_other_folders_are_refused_before_the_evaluation(
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
     (tmp_path / "dangling").symlink_to("nowhere")
-    before = sorted(tmp_path.rglob("*"))
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as left:
-        job.main(["system=streamatt", f"folder={name}"])
-    assert left.value.code == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"error: {REFUSED[name]}")
-    assert printed.count("\n") == 1
-    assert sorted(tmp_path.rglob("*")) == before
+    error = refusal("system=streamatt", f"folder={name}")
+    assert error.startswith(f"error: {REFUSED[name]}")
 
 
 @pytest.mark.parametrize("typed", ["hydra.run.dir=mine", "resume=mine", "smoke=true"])
-def test_what_the_command_sets_itself_is_refused(
-    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as left:
-        job.main(["system=streamatt", "folder=out", typed])
-    assert left.value.code == 2
+def test_what_the_command_sets_itself_is_refused(typed: str, refusal: Callable[..., str]) -> None:
     sentence = f"zoo.submit evaluates the system in a new run folder; leave out {typed}."
-    assert capsys.readouterr().err == f"error: {sentence}\n"
-    assert list(tmp_path.iterdir()) == []
+    assert refusal("system=streamatt", "folder=out", typed) == f"error: {sentence}\n"
 
 
 def test_weights_that_cannot_be_copied_are_refused_before_the_evaluation(tmp_path: Path) -> None:
@@ -199,24 +208,15 @@ def test_weights_that_cannot_be_copied_are_refused_before_the_evaluation(tmp_pat
 
 
 def test_development_talks_without_references_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     audio.write(tmp_path / "a.wav", torch.zeros(SAMPLE_RATE * 2))
     (tmp_path / "list.yaml").write_text("- {offset: 0.0, duration: 1.0, wav: a.wav}\n")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as left:
-        job.main(["folder=out", "data=iwslt", "data.segments=list.yaml"])
-    assert left.value.code == 2
-    assert "development talks of data=iwslt have no references" in capsys.readouterr().err
+    error = refusal("folder=out", "data=iwslt", "data.segments=list.yaml")
+    assert "development talks of data=iwslt have no references" in error
 
 
 @pytest.mark.parametrize("typed", ["evaluation.development=dev2", "evaluation.view=segments"])
-def test_only_whole_talks_of_one_set_are_streamed(
-    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as left:
-        job.main(["system=streamatt", "folder=out", typed])
-    assert left.value.code == 2
-    assert "streams the whole talks of one development set" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_only_whole_talks_of_one_set_are_streamed(typed: str, refusal: Callable[..., str]) -> None:
+    error = refusal("system=streamatt", "folder=out", typed)
+    assert "streams the whole talks of one development set" in error

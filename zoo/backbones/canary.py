@@ -195,7 +195,7 @@ class Canary(EncoderDecoder):
             Encoder output of each stream, (frames, width), in frames of 80 ms. A wave of n samples
             has ``ceil((n // 160) / 8)`` frames. A wave shorter than 20 ms has no frames.
         """
-        weight: Tensor = self.decoder.like
+        weight: Tensor = self.decoder.embedding_weight
         features = [
             self.spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
             for session, wave in zip(sessions, waves, strict=True)
@@ -208,7 +208,7 @@ class Canary(EncoderDecoder):
 
     def _encode(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Encode features (n, bins) of several streams as one batch: (frames, width) each."""
-        weight: Tensor = self.decoder.like
+        weight: Tensor = self.decoder.embedding_weight
         inputs = [normalised(frames).to(weight) for frames in features]
         padded, mask = pad_batch(inputs)
         hidden = self.encoder(padded, attention_mask=mask).last_hidden_state

@@ -15,6 +15,7 @@ from rich.console import Group, RenderableType
 
 from zoo.config.commands import named_path, program, run_script
 from zoo.disk.parsing import parse_yaml
+from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.evaluation.comet import runs_with_comet
 from zoo.evaluation.matched import match_latencies
@@ -275,7 +276,7 @@ def _write(
     if tested:
         rows, matched = tested(rows, folder)  # raises ZooError for rows that cannot be compared
     printed = table(rows)  # raises ZooError for an unknown score
-    write_rows(rows, folder / "results.json")
+    write_rows(rows, folder / RESULTS)
     write_matched(folder, matched)
     write_rated(folder, rated)
     if any(row.has_references for row in rows):

@@ -8,6 +8,7 @@ from typing import Any
 
 from zoo.config import is_multirun, overrides
 from zoo.disk.files import relative_path
+from zoo.disk.run_folder import RESULTS
 from zoo.evaluation.compute import load_note
 from zoo.evaluation.score import ScoredRun
 from zoo.progress import wide_console
@@ -16,7 +17,7 @@ from zoo.report.page import write_report
 from zoo.report.ranking import ranking_tables
 from zoo.report.table import print_table, score_line, table_width
 from zoo.report.text_table import printed_tables
-from zoo.results.join import RESULTS, same_reference
+from zoo.results.join import same_reference
 from zoo.results.names import comet_scores
 from zoo.results.row import Row, read_rows
 from zoo.tracking.context import page_context

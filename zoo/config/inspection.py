@@ -186,21 +186,23 @@ def _super_calls(tree: ast.AST) -> Iterator[ast.Call]:
 def _meanings(target: Callable[..., Any]) -> Mapping[str, str]:
     """Return what docstrings say of the arguments of a target, those of its bases included."""
     if not isinstance(target, type):
-        return _described_arguments(target)
+        return _described(target, "Args", "Attributes")
+    things = [thing for base in target.__mro__[:-1] for thing in (base, vars(base).get("__init__"))]
     found: dict[str, str] = {}
-    for base in target.__mro__[:-1]:
-        for thing in (base, vars(base).get("__init__")):
-            found = {**_described_arguments(thing), **found}
+    # Arguments come first, because an attribute may differ from the argument of its name.
+    for section in ("Args", "Attributes"):
+        for thing in things:
+            found = {**_described(thing, section), **found}
     return found
 
 
-def _described_arguments(thing: object) -> dict[str, str]:
-    """Return the entries of the sections ``Args`` and ``Attributes`` of a docstring, by name.
+def _described(thing: object, *sections: str) -> dict[str, str]:
+    """Return the entries of sections of a docstring, by name.
 
     Entries that refer to the docstring of another class are left out: the class is a base.
     """
     text = inspect.cleandoc(getattr(thing, "__doc__", None) or "") + "\n"
-    sections = (found[2] for found in _SECTION.finditer(text))
-    entries = (entry for section in sections for entry in _ENTRY.finditer(section))
+    contents = (found[2] for found in _SECTION.finditer(text) if found[1] in sections)
+    entries = (entry for content in contents for entry in _ENTRY.finditer(content))
     found = {entry[1]: " ".join(entry[2].split()) for entry in entries}
     return {name: text for name, text in found.items() if not text.startswith(_ELSEWHERE)}

@@ -11,11 +11,10 @@ from hydra.errors import HydraException
 from zoo.config.loader import named_packages
 from zoo.config.writing import override_key
 from zoo.disk.parsing import parse_object, parse_yaml
+from zoo.disk.run_folder import OVERRIDES, RUN_CARD
 from zoo.errors import ZooError
 
 RESUME = "resume"
-RECORD = "overrides.yaml"  # overrides of the first start, in a run folder
-CARD = "run.json"  # states the kind of a run, in its folder
 KINDS = ("train", "evaluate")  # of runs that can be resumed
 # Settings and choices that let code of other people run, send keys or read the environment.
 USERS_OWN = re.compile(
@@ -48,7 +47,7 @@ def with_recorded(
     folder = _resumed_folder(given)
     if folder is not None and kind is not None:
         _check_kind(folder, kind)
-    path = None if folder is None else folder / RECORD
+    path = None if folder is None else folder / OVERRIDES
     if path is None or not path.is_file():
         return list(arguments)
     typed = {RESUME, *map(override_key, given)}
@@ -68,7 +67,7 @@ def with_recorded(
 def _check_kind(folder: Path, kind: str) -> None:
     """Raise ZooError for the folder of a run of another kind. A damaged card has no kind."""
     try:
-        card = parse_object((folder / CARD).read_bytes().decode(), str(folder / CARD))
+        card = parse_object((folder / RUN_CARD).read_bytes().decode(), str(folder / RUN_CARD))
     except (OSError, ValueError, ZooError):
         return
     if card.get("kind") in KINDS and card["kind"] != kind:

@@ -1,10 +1,10 @@
-"""Keys and tokens: read from the environment, and replaced in texts before these are shown."""
+"""Keys and tokens: read from the environment, refused elsewhere, and replaced in shown texts."""
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from urllib.parse import quote, quote_plus
+from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import SplitResult, quote, quote_plus, urlsplit
 
 from zoo.errors import ZooError
 
@@ -49,6 +49,32 @@ def check_variable(name: str | None, setting: str) -> None:
             f"{setting} must be the name of an environment variable, of letters, digits and _; "
             "the key itself is not part of a configuration."
         )
+
+
+def split_address(url: str, owner: str, *, schemes: Collection[str], example: str) -> SplitResult:
+    """Return the parts of the address of a server, which a configuration may contain.
+
+    Args:
+        url: The address.
+        owner: Configuration with the keys ``url`` and ``api_key_variable``, for messages.
+        schemes: Schemes that an address may have, such as ``http``.
+        example: A valid address, for messages.
+
+    Raises:
+        ZooError: If it is no address, or contains what may be secret; the address is not shown.
+    """
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # the port is no number, a bracket is missing, or the host has a wrong form
+        valid = False
+    if not valid or any(sign in "@?# " or not sign.isprintable() for sign in url):
+        raise ZooError(
+            f"{owner}.url must be an address such as {example} without password, query and #, for "
+            f"it is logged; put a key in an environment variable ({owner}.api_key_variable)."
+        )
+    return parts
 
 
 def mask_secrets(

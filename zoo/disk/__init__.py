@@ -1,1 +1,1 @@
-"""Files that are complete or absent after a crash, archives, and JSON and YAML of any origin."""
+"""Files that are complete or absent after a crash, names of files, archives, JSON and YAML."""

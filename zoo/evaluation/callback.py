@@ -14,9 +14,10 @@ from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 
+from zoo.disk.run_folder import RESULTS
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.independent_ranks import IndependentRanks
-from zoo.evaluation.score import RESULTS, ScoredRun
+from zoo.evaluation.score import ScoredRun
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.metrics.comet.scorer import Comet

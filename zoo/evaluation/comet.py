@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zoo.data.cache import cache_root
 from zoo.disk.files import check_links
+from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError
 from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_names, score_rows
 from zoo.evaluation.talks import has_references
@@ -16,7 +17,7 @@ from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.metrics.resegmentation import resegmentation_name
 from zoo.metrics.rules import find_rules
-from zoo.results.join import RESULTS, FinishedRun
+from zoo.results.join import FinishedRun
 from zoo.results.names import ASR
 from zoo.results.row import Row, write_rows
 from zoo.results.segments import (

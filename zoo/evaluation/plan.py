@@ -21,6 +21,7 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
 from zoo.disk.parsing import parse_json
+from zoo.disk.run_folder import PROVENANCE
 from zoo.errors import ZooError, check_name, shorten_list, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
@@ -77,7 +78,7 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     """Return the hash of the talks. Raises ZooError if a run to resume had other talks."""
     found = content_hash(talks)
     if resume is not None:
-        path = resume / "provenance.json"
+        path = resume / PROVENANCE
         try:
             before = parse_json(path.read_text(encoding="utf-8"))["corpus_hash"]
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from zoo.disk.run_folder import RESULTS
 from zoo.evaluation.comet import with_comet
 from zoo.evaluation.compute import compute_facts, stage_parts
 from zoo.evaluation.matched import match_latencies
@@ -32,8 +33,6 @@ from zoo.results.store import StreamStore
 from zoo.results.streams import ReportStream, write_talks
 from zoo.talks import Talk
 from zoo.types import Convention, Instance
-
-RESULTS = "results.json"
 
 
 class ScoredRun:

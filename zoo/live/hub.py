@@ -73,7 +73,7 @@ class Hub:
         self.connections = 0
         self._folder = folder
         self._numbers = itertools.count()
-        self._open: dict[ServedStream, KnownAudio] = {}
+        self._running: dict[ServedStream, KnownAudio] = {}
         self._writing = threading.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -156,7 +156,7 @@ class Hub:
         """
         name = f"stream-{next(self._numbers):06d}"
         served = self.engine.open(system, name, listener)
-        self._open[served] = audio
+        self._running[served] = audio
         return served
 
     def release(self, served: ServedStream) -> None:
@@ -164,19 +164,19 @@ class Hub:
 
         This goes on in a task of the hub: the connection may be cancelled at any time.
         """
-        keeping = asyncio.to_thread(self._keep, served, self._open.pop(served))
-        task = asyncio.get_running_loop().create_task(keeping)
+        closing = asyncio.to_thread(self._close, served, self._running.pop(served))
+        task = asyncio.get_running_loop().create_task(closing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def save(self) -> None:
-        """Write the logs of the streams that run, without target speech, from time to time.
+        """Write the logs of the streams that run, without target speech, every ``SAVE_INTERVAL``.
 
-        A process that is killed loses the last ``SAVE_INTERVAL`` of its streams.
+        A process that is killed loses no more than that of its streams.
         """
         while True:
             await asyncio.sleep(SAVE_INTERVAL)
-            for served, audio in tuple(self._open.items()):
+            for served, audio in tuple(self._running.items()):
                 await asyncio.to_thread(self._save, served, audio)
 
     async def finish(self) -> None:
@@ -185,7 +185,7 @@ class Hub:
         await self.scoring.close()
         await asyncio.to_thread(self.engine.close)
 
-    def _keep(self, served: ServedStream, audio: KnownAudio) -> None:
+    def _close(self, served: ServedStream, audio: KnownAudio) -> None:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
@@ -196,7 +196,7 @@ class Hub:
         """Write what a stream has emitted so far, unless it has ended in the meantime."""
         copy = self.engine.copy(served)
         with self._writing:
-            if served in self._open:
+            if served in self._running:
                 self._write(copy, audio, with_speech=False)
 
     def _write(self, served: ServedStream, audio: KnownAudio, *, with_speech: bool) -> None:

@@ -21,10 +21,10 @@ DecoderWeights = Literal["dtype", "int8"]
 
 LARGEST = 127  # largest integer, so that the integers are symmetric
 FEW_ROWS = 16  # largest number of rows for which PyTorch's int8 product is as fast as another one
-BLOCK_ELEMENTS = 2**20  # of a weight that are converted at once for more rows, within a cache
-MULTIPLE = (
-    16  # PyTorch's product takes so many inputs at once and reads beyond the end of other rows
-)
+BLOCK_ELEMENTS = 2**20  # of a weight that are converted at once for more rows; a cache holds them
+# PyTorch's product takes so many inputs at once; after a row of another length, it also reads what
+# follows in memory.
+MULTIPLE = 16
 
 
 def decoder_weights_named(name: str) -> DecoderWeights:
@@ -46,7 +46,7 @@ class Int8Weight:
     scales: Tensor
 
     @classmethod
-    def rounded(cls, weight: Tensor) -> "Int8Weight":
+    def from_float(cls, weight: Tensor) -> "Int8Weight":
         """Round a weight (outputs, inputs) to the nearest integers; its largest value is 127."""
         rows = torch.empty(weight.shape, dtype=torch.int8, device=weight.device)
         scales = torch.empty(len(weight), dtype=torch.bfloat16, device=weight.device)
@@ -98,7 +98,7 @@ class Int8Linear(nn.Linear):
         return self.int8.product(input, self.bias)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Raise ZooError: files hold the weights that were loaded, and these are gone."""
+        """Raise ZooError: the loaded weights, which a file would contain, are not kept."""
         raise ZooError(
             f"The weights of {prefix}weight were rounded to int8 and cannot be saved; load the "
             "model again with backbone.decoder_weights=dtype."
@@ -119,10 +119,10 @@ def quantise(modules: Iterable[nn.Module]) -> None:
             if type(layer) is not nn.Linear or layer.in_features % MULTIPLE:
                 continue
             check_int8("backbone.decoder_weights", layer.weight.device.type)
-            rounded = Int8Weight.rounded(layer.weight)
-            layer.weight = nn.Parameter(rounded.rows, requires_grad=False)
+            integers = Int8Weight.from_float(layer.weight)
+            layer.weight = nn.Parameter(integers.rows, requires_grad=False)
             layer.__class__ = Int8Linear
-            cast("Int8Linear", layer).int8 = Int8Weight(layer.weight, rounded.scales)
+            cast("Int8Linear", layer).int8 = Int8Weight(layer.weight, integers.scales)
 
 
 def check_int8(key: str, device: str) -> None:
@@ -153,5 +153,5 @@ def _rows_per_block(weight: Tensor) -> int:
 
 @cache
 def _dtype_of_products() -> torch.dtype:
-    """Return the type in which this CPU multiplies many rows fast."""
+    """Return the type in which this CPU multiplies many rows fastest."""
     return torch.bfloat16 if fast_bfloat16("cpu") else torch.float32

@@ -16,6 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from zoo.disk.files import check_links
+from zoo.disk.run_folder import RUN_CARD
 from zoo.errors import ZooError, check_name, shorten
 from zoo.machine.launcher import place
 
@@ -118,7 +119,7 @@ def register_resolvers() -> None:
 
 def _run_folder(root: str, resume: object = None) -> str:
     # a value of another type is refused later, with an error that explains it
-    if isinstance(resume, str) and (Path(resume) / "run.json").is_file():
+    if isinstance(resume, str) and (Path(resume) / RUN_CARD).is_file():
         check_links(Path(resume))  # check links before Hydra appends to the log in the folder
         return resume
     return str(Path(root) / launch_name())

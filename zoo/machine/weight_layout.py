@@ -210,28 +210,28 @@ def join_linear(linears: Sequence[nn.Module]) -> Product:
     """
     quantised = [linear for linear in linears if isinstance(linear, Int8Linear)]
     if len(quantised) == len(linears) and side_by_side([one.weight for one in quantised]):
-        return _joined_int8(quantised)
+        return _join_int8(quantised)
     plain = [linear for linear in linears if type(linear) is nn.Linear]
     if len(plain) < len(linears) or not side_by_side([linear.weight for linear in plain]):
         return lambda inputs: torch.cat([linear(inputs) for linear in linears], dim=-1)
-    weight = _one_block([linear.weight.detach() for linear in plain])
-    return Joined(weight, _joined_bias(plain))
+    weight = _view_as_one([linear.weight.detach() for linear in plain])
+    return Joined(weight, _join_biases(plain))
 
 
-def _joined_int8(linears: Sequence[Int8Linear]) -> Product:
+def _join_int8(linears: Sequence[Int8Linear]) -> Product:
     """Return one product for layers whose integers are one block."""
     scales = torch.cat([linear.int8.scales for linear in linears])
-    weight = Int8Weight(_one_block([linear.weight for linear in linears]), scales)
-    return partial(weight.product, bias=_joined_bias(linears))
+    weight = Int8Weight(_view_as_one([linear.weight for linear in linears]), scales)
+    return partial(weight.product, bias=_join_biases(linears))
 
 
-def _one_block(weights: Sequence[Tensor]) -> Tensor:
-    """Return the weights that ``side_by_side`` has moved as one (outputs of all, inputs)."""
+def _view_as_one(weights: Sequence[Tensor]) -> Tensor:
+    """Return weights that ``side_by_side`` has moved as one view (outputs of all, inputs)."""
     first = weights[0]
     return first.as_strided((sum(map(len, weights)), first.shape[1]), first.stride())
 
 
-def _joined_bias(linears: Sequence[nn.Linear]) -> Tensor | None:
+def _join_biases(linears: Sequence[nn.Linear]) -> Tensor | None:
     """Return the biases of all layers, with zeros for a layer without one; None if none has one."""
     biases = [linear.bias for linear in linears]
     like = next((bias for bias in biases if bias is not None), None)

@@ -19,7 +19,7 @@ MS = 1000.0  # milliseconds per second
 P_VALUE = 0.05  # a smaller p-value is significant
 PADDING = 2  # characters between two columns
 SHORT_NAME = 24  # characters of a name for which columns of low priority are left out
-LINE_PRIORITY = 1  # of the columns in the line of a row
+LINE_PRIORITY = 1  # largest priority of a column whose score is in the line of a row
 SHORTEST_NAME = 8  # characters that a shortened name keeps in any case
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
+from zoo.disk.run_folder import METRICS, OVERRIDES, PROVENANCE, RUN_CARD
 from zoo.languages import language
 from zoo.metrics.alignment import REPEATED, RIGHT, WRONG, align, mark_repetitions
 from zoo.report.palette import STYLES
@@ -22,7 +23,7 @@ from zoo.report.sounds import Sound, excerpt
 from zoo.report.table import number
 from zoo.results.names import find_entry, main_score
 from zoo.results.segments import ScoredSegment
-from zoo.results.training import METRICS, STEP, WANDB_ADDRESS, Sample, TrainingRun, read_training
+from zoo.results.training import STEP, WANDB_ADDRESS, Sample, TrainingRun, read_training
 from zoo.types import Seconds
 
 PAGE, PLOT = "training.html", "training.png"
@@ -247,18 +248,18 @@ def _marked(segment: ScoredSegment, target: str) -> list[tuple[str, str]]:
 
 def _title(folder: Path) -> str:
     """Return the name of a run, or of its folder."""
-    return str(_json(folder / "run.json").get("name") or folder.name)
+    return str(_json(folder / RUN_CARD).get("name") or folder.name)
 
 
 def _facts(folder: Path) -> dict[str, list[str]]:
     """Return the provenance of a run by name, as far as its folder has it."""
-    record = _json(folder / "provenance.json")
+    record = _json(folder / PROVENANCE)
     git, hardware = record.get("git") or {}, record.get("hardware") or {}
-    overrides = folder / "overrides.yaml"
+    overrides = folder / OVERRIDES
     typed = parse_yaml(overrides.read_text(encoding="utf-8")) if overrides.is_file() else []
     facts = {
         "overrides": shlex.join(typed or []),
-        "run": str(_json(folder / "run.json").get("id") or ""),
+        "run": str(_json(folder / RUN_CARD).get("id") or ""),
         "training talks": str(record.get("train_talks") or ""),
         "git commit": f"{git.get('commit', '')}{' (with changes)' if git.get('dirty') else ''}",
         "machine": ", ".join(

@@ -11,11 +11,11 @@ import yaml
 
 from zoo.disk.files import check_name_is_text, check_regular
 from zoo.disk.parsing import parse_json, parse_yaml
+from zoo.disk.run_folder import OVERRIDES, PROVENANCE, RESULTS
 from zoo.errors import ZooError
 from zoo.results.regimes import with_regimes
 from zoo.results.row import Row, read_rows
 
-RESULTS = "results.json"
 CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
 DEVELOPMENT = "development"  # folder in a training, with an evaluation for each of some steps
 OFFLINE = " offline"  # end of the name of an offline row
@@ -224,7 +224,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
 
     Raises ZooError for a damaged file.
     """
-    path = folder / "provenance.json"
+    path = folder / PROVENANCE
     if not path.is_file():
         return {}
     try:
@@ -238,7 +238,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
 
 def _overrides(folder: Path) -> list[str]:
     """Return the recorded overrides of a run; none for a run of another tool."""
-    path = folder / "overrides.yaml"
+    path = folder / OVERRIDES
     if not path.is_file():
         return []
     try:

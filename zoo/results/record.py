@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zoo.disk.files import write_text
-from zoo.results.join import RESULTS, FinishedRun, find_runs, read_provenance
+from zoo.disk.run_folder import RESULTS
+from zoo.results.join import FinishedRun, find_runs, read_provenance
 from zoo.results.names import COMPUTATION_AWARE, Column, columns
 from zoo.results.row import Row, read_records
 from zoo.results.settings import STRICT, RowSettings

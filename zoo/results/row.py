@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from zoo.disk.files import write_text
 from zoo.disk.parsing import has_control_characters, parse_json, texts_in
+from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError
 from zoo.results.settings import STRICT, RowSettings
 
@@ -160,7 +161,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 def read_rows(path: Path) -> list[Row]:
     """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
-    rows = read_records(path, list[Row], "results.json")
+    rows = read_records(path, list[Row], RESULTS)
     for number, row in enumerate(rows):
         names = (row.system, row.data, row.split, row.knob_label, *row.scores, *row.stages)
         longest = max(map(len, names))

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from zoo.disk.parsing import parse_yaml
+from zoo.disk.run_folder import METRICS
 from zoo.errors import ZooError, shorten_list
 from zoo.results.join import NAMED_KEYS, find_runs, joined_rows, results_in
 from zoo.results.names import SCORES
 from zoo.results.row import Row
 from zoo.results.segments import NAME as SEGMENTS
 from zoo.results.segments import ScoredSegment, read_segments
-from zoo.results.training import METRICS, find_trainings, read_curve
+from zoo.results.training import find_trainings, read_curve
 
 if TYPE_CHECKING:
     import pandas as pd

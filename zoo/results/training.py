@@ -9,8 +9,9 @@ from typing import Any
 
 from zoo.data import manifest
 from zoo.disk.parsing import bounded_whole, parse_json
+from zoo.disk.run_folder import METRICS, RESULTS, RUN_CARD
 from zoo.errors import ZooError
-from zoo.results.join import DEVELOPMENT, RESULTS
+from zoo.results.join import DEVELOPMENT
 from zoo.results.names import main_score
 from zoo.results.row import read_rows
 from zoo.results.segments import NAME as SEGMENTS
@@ -18,8 +19,6 @@ from zoo.results.segments import ScoredSegment, read_segments
 from zoo.results.streams import TALKS, playable
 from zoo.talks import Talk
 
-METRICS = "metrics.csv"  # logged values of a training, in its run folder
-CARD = "run.json"  # states the kind of a run, in its folder
 STEP = "step"
 LAST_EXPORT = "export"  # folder of the last weights, which a training writes at its end
 WANDB_ADDRESS = "wandb_address.txt"  # of the run on the W&B server; offline there is none
@@ -133,7 +132,7 @@ def is_training(folder: Path) -> bool:
     if not (folder / METRICS).is_file() or (folder / RESULTS).is_file():
         return False
     try:  # an evaluation that ended before its first row has logged values, too
-        return bool(parse_json((folder / CARD).read_bytes())["kind"] != "evaluate")
+        return bool(parse_json((folder / RUN_CARD).read_bytes())["kind"] != "evaluate")
     except (OSError, ValueError, KeyError, TypeError):
         return True
 

@@ -16,10 +16,10 @@ from zoo.config.commands import program, run_script
 from zoo.config.knob import knob_key
 from zoo.config.writing import override_key
 from zoo.disk.files import atomic_folder, check_can_be_written
+from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError, check_name
 from zoo.evaluation.talks import has_references
 from zoo.machine.launch import is_main_process
-from zoo.results.join import RESULTS
 from zoo.results.regimes import DEVELOPMENT, LATENCY, LIMITS
 from zoo.results.row import Row, read_rows
 from zoo.submit.content import (

@@ -27,8 +27,8 @@ from zoo.systems.limits import audio_problem, in_samples
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import (
     StepOrder,
-    catch_up,
     concatenate,
+    play_speech,
     record_missing_output,
     record_transcript,
     revise_output,
@@ -179,7 +179,7 @@ class StreamingSystem(TranslatingSystem):
         return self.synthesizer is not None
 
     def share_backbone(self, other: "StreamingSystem") -> None:
-        """Use the backbone of a system that is loaded before; both have the same configuration."""
+        """Use the backbone of a system that is loaded earlier, whose configuration is the same."""
         self.backbone, self._shared = other.backbone, True
 
     def share_weights(self, other: "StreamingSystem") -> None:
@@ -311,7 +311,7 @@ class StreamingSystem(TranslatingSystem):
                 except StopIteration as stop:
                     actions[stream] = stop.value
             responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
-        return catch_up(self.playback, sessions, chunks, actions)
+        return play_speech(self.playback, sessions, chunks, actions)
 
     def _decode(
         self, sessions: Sequence[Session], requests: Mapping[int, StreamRequest]

@@ -114,13 +114,13 @@ def concatenate(actions: Sequence[Action]) -> Action:
 
 
 @stage("synthesizer")
-def catch_up(
+def play_speech(
     playback: Playback | None,
     sessions: Sequence[Session],
     chunks: Sequence[SpeechChunk],
     actions: Sequence[Action],
 ) -> list[Action]:
-    """Return the outputs of a step with their speech as it is played.
+    """Return the outputs of a step with their speech as it will be played.
 
     Args:
         playback: What shortens speech; None: nothing.

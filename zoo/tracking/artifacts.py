@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zoo.tracking.run import CARD, run_id_of
+from zoo.disk.run_folder import RUN_CARD
+from zoo.tracking.run import run_id_of
 
 if TYPE_CHECKING:
     import wandb
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 TYPE = "model"  # type of all artifacts except data sets
 MAX_NAME = 128  # characters of a name that W&B accepts
 # Files that are not part of a model: after an edit of the model card, the model is the same.
-_IGNORED = ("README.md", CARD)
+_IGNORED = ("README.md", RUN_CARD)
 _HUB = "https://huggingface.co"
 
 
@@ -101,7 +102,7 @@ def pretrained_artifact(model: Mapping[str, Any]) -> "wandb.Artifact":
 
     if model["commit"] is None:
         folder = Path(model["name"])
-        trained = (folder / CARD).is_file()
+        trained = (folder / RUN_CARD).is_file()
         name = artifact_name(folder, run_id_of(folder)) if trained else _pretrained(folder.name)
         return build_artifact(folder, name, metadata={"file": folder.name}, by_reference=True)
 

@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 from zoo.disk.files import append_line, write_bytes, write_text
+from zoo.disk.run_folder import METRICS
 
 STEP = "step"
 FORMULA = tuple("=+-@\t\r")  # first characters of a formula
@@ -23,7 +24,7 @@ class MetricsFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = Path(folder) / "metrics.csv"
+        self.path = Path(folder) / METRICS
         self._columns: list[str] | None = None  # columns of the file; None before it is read
 
     def append(self, metrics: Mapping[str, float | str | None], *, step: int | None = None) -> None:

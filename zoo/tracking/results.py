@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from zoo.disk.run_folder import RESULTS
 from zoo.formats.speech import mix_file
 from zoo.results.groups import by_test_set, test_set_label
 from zoo.results.matched import MatchedCurve
@@ -99,7 +100,7 @@ def log_results(
     if spoken := speech(rows, streams, folder):
         tracker.log_media("speech", partial(media.clips, spoken, seconds=CLIP))
     tracker.log_summary(summary(rows))
-    tracker.log_file(folder / "results.json")
+    tracker.log_file(folder / RESULTS)
 
 
 def log_matched(tracker: Tracker, curves: Sequence[MatchedCurve]) -> None:

@@ -8,8 +8,8 @@ import yaml
 
 from zoo import __version__
 from zoo.disk.parsing import parse_yaml
+from zoo.disk.run_folder import RUN_CARD
 from zoo.errors import ZooError
-from zoo.tracking.run import CARD
 
 LENGTH = 60  # characters of a value in a message
 
@@ -32,7 +32,7 @@ def folder_to_resume(given: object, output: Path, *, multirun: bool) -> Path | N
     if not isinstance(given, str) or not given or not Path(given).is_dir():
         raise ZooError(f"resume must name the folder of a run; there is no folder {str(given)!r}.")
     folder = Path(given)
-    if (folder / CARD).is_file() and output.resolve() != folder.resolve():
+    if (folder / RUN_CARD).is_file() and output.resolve() != folder.resolve():
         raise ZooError(
             f"resume={given} continues in its folder and cannot write to {output}; leave out "
             "hydra.run.dir."

@@ -11,10 +11,10 @@ from typing import Any
 
 from zoo.disk.files import create_text, write_text
 from zoo.disk.parsing import parse_json
+from zoo.disk.run_folder import RUN_CARD
 from zoo.errors import ZooError
 from zoo.machine.launch import RUN_VARIABLE, is_main_process, launch_name
 
-CARD = "run.json"
 CARD_FIELDS = ("id", "kind", "name", "group")
 _HELD = "{} already holds the run {}; choose another folder or resume that run."
 CHECKPOINT_KEY = "simulzoo_run"  # entry of Lightning checkpoints: id of the run that wrote them
@@ -109,7 +109,7 @@ def check_unused(folder: Path, *, kind: str) -> None:
     if not is_main_process() or not folder.is_dir() or not os.access(folder, os.R_OK):
         return
     names = {path.name for path in folder.iterdir()}
-    if CARD in names:
+    if RUN_CARD in names:
         raise ZooError(_HELD.format(folder, _read_card(folder)["id"]))
     # The job log exists already if a message preceded the run, as the synthesis of the corpus logs.
     if names - {f"{kind}.log"}:
@@ -140,7 +140,7 @@ def _claim(run: Run) -> Run:
     if not run.resumed:
         check_unused(run.folder, kind=run.kind)
     try:
-        create_text(run.folder / CARD, json.dumps(run.card, indent=1))
+        create_text(run.folder / RUN_CARD, json.dumps(run.card, indent=1))
     except FileExistsError:
         existing = _read_card(run.folder)
         if not run.resumed or existing["id"] != run.id:  # claimed by another process since
@@ -175,18 +175,18 @@ def run_id_of(source: Path) -> str:
         ZooError: ``source`` has no run id.
     """
     source = Path(source)
-    if source.is_dir() and (source / CARD).is_file():
+    if source.is_dir() and (source / RUN_CARD).is_file():
         return str(_read_card(source)["id"])
     if source.is_file():
         run_id = _id_in_checkpoint(source)
         if run_id is not None:
             return run_id
         for parent in source.absolute().parents[:2]:
-            if (parent / CARD).is_file():
+            if (parent / RUN_CARD).is_file():
                 return str(_read_card(parent)["id"])
     raise ZooError(
-        f"{source} is neither a run folder nor a checkpoint of a run: it has no {CARD} and no run "
-        "id."
+        f"{source} is neither a run folder nor a checkpoint of a run: it has no {RUN_CARD} and no "
+        "run id."
     )
 
 
@@ -204,12 +204,12 @@ def _id_in_checkpoint(checkpoint: Path) -> str | None:
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
-        card = parse_json((folder / CARD).read_text(encoding="utf-8"))
+        card = parse_json((folder / RUN_CARD).read_text(encoding="utf-8"))
         return {field: card[field] for field in CARD_FIELDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ZooError(f"{folder / CARD} is missing or damaged: {error}.") from error
+        raise ZooError(f"{folder / RUN_CARD} is missing or damaged: {error}.") from error
 
 
 def write_card(run: Run, folder: Path) -> None:
     """Write the run's card into an exported folder, so that its evaluations name the training."""
-    write_text(folder / CARD, json.dumps(run.card, indent=1))
+    write_text(folder / RUN_CARD, json.dumps(run.card, indent=1))

@@ -15,6 +15,7 @@ import yaml
 from zoo.config.commands import SCRIPTS
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_json
+from zoo.disk.run_folder import OVERRIDES, PROVENANCE
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.machine.launch import default_environment, job
 from zoo.machine.signals import exit_code_of_signal, interruptible
@@ -141,8 +142,8 @@ class Tracker:
         git = git_state()
         texts = {
             "config.yaml": yaml.safe_dump(dict(self._config), sort_keys=False, allow_unicode=True),
-            "overrides.yaml": yaml.safe_dump(self._overrides, allow_unicode=True),
-            "provenance.json": json.dumps(facts, indent=1, ensure_ascii=False, default=str),
+            OVERRIDES: yaml.safe_dump(self._overrides, allow_unicode=True),
+            PROVENANCE: json.dumps(facts, indent=1, ensure_ascii=False, default=str),
             "changes.diff": git.diff if git is not None else "",
         }
         return [

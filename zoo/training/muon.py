@@ -75,16 +75,21 @@ class MuonAdamW(Optimizer):
         Returns:
             The result of ``closure``, or None without it.
         """
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for optimizer, kind in ((self._muon, True), (self._adamw, False)):
             # A restored checkpoint has replaced the groups and the states of this optimizer.
             optimizer.param_groups = [g for g in self.param_groups if g[BY_MUON] is kind]
             optimizer.state = self.state
             optimizer.step()  # type: ignore[no-untyped-call]
         return loss
+
+
+def loss_of(closure: Callable[[], Any] | None) -> Any:
+    """Return the result of a closure, which computes gradients; None without a closure."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 def mark_tables(network: nn.Module) -> None:

@@ -12,7 +12,7 @@ from torch.optim import AdamW, Optimizer
 from zoo.config.mistakes import one_line
 from zoo.config.targets import path_of
 from zoo.errors import ZooError
-from zoo.training.muon import MuonAdamW
+from zoo.training.muon import MuonAdamW, loss_of
 from zoo.training.sharding import ShardedStrategy
 
 # Creates an optimizer from groups of weights, at a learning rate of 1.
@@ -83,11 +83,7 @@ class Resting(Optimizer):
         Returns:
             The result of ``closure``, or None without it.
         """
-        loss = None
-        # Called once, because it clips and clears the gradients of all groups.
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)  # once, because it clips and clears the gradients of all groups
         groups = self.param_groups
         self.param_groups = [group for group in groups if group["lr"] != 0]
         if self.param_groups:

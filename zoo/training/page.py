@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zoo.disk.files import relative_path
-from zoo.results.training import METRICS, read_samples
+from zoo.disk.run_folder import METRICS
+from zoo.results.training import read_samples
 from zoo.tracking import media
 from zoo.tracking.run import Run
 from zoo.tracking.segment_table import sample_table

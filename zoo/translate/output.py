@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zoo.disk.files import write_text
+from zoo.disk.run_folder import RESULTS
 from zoo.errors import shorten_list
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
@@ -80,7 +81,7 @@ class TranslationFolder:
                 convention=settings.convention, talks=len(self.talks), references=False
             ),
         )
-        write_rows([row], self.folder / "results.json")
+        write_rows([row], self.folder / RESULTS)
         silent = [without_samples(instance) for instance in self.instances]
         assert scored.segments is not None
         streams = list(report_streams(0, silent, self.talks, scored.segments))

@@ -218,16 +218,17 @@ def test_no_server_is_contacted_that_is_not_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "problem"),
+    "url",
     [
-        ("127.0.0.1:8000/v1", "must be an address such as"),
-        ("ftp://host/v1", "must be an address such as"),
-        ("http://host:99999/v1", "must be an address such as"),
-        ("http://me:secret@host/v1", "must contain no password"),
-        ("http://host/v1?key=secret", "must contain no password"),
+        *("127.0.0.1:8000/v1", "ftp://host/v1", "ws://host/v1", "http://host:99999/v1"),
+        *("http://me:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"),
     ],
 )
-def test_an_address_that_is_none_or_has_a_password_is_refused(url: str, problem: str) -> None:
+def test_an_address_that_is_none_or_has_a_password_is_refused(url: str) -> None:
+    problem = (
+        r"^backbone\.url must be an address such as http://127\.0\.0\.1:8000/v1 without password, "
+        r"query and #, .* \(backbone\.api_key_variable\)\.$"
+    )
     with pytest.raises(ZooError, match=problem) as refused:
         ChatServer(url=url)
     assert "secret" not in str(refused.value)

@@ -141,7 +141,7 @@ def test_median_filter_is_the_median_of_each_window(
     """With and without sorting, of blocks of rows, with ties, and of rows with padding."""
     monkeypatch.setattr(alignment, "BLOCK", 40)
     if narrow:
-        monkeypatch.setattr(alignment, "WIDEST_NETWORK", 0)
+        monkeypatch.setattr(alignment, "WIDEST_PAIRWISE", 0)
     generator = torch.Generator().manual_seed(width)
     radius, lengths = width // 2, torch.arange(1, 16)
     weights = torch.randn(15, 2, 15, generator=generator).mul(3).round()

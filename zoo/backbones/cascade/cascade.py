@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
+from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
 from zoo.backbones.cascade.prompt import (
@@ -33,9 +32,9 @@ from zoo.backbones.cascade.transcriber import (
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
 from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.causal import layers
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.causal.branches import CausalBranches
+from zoo.backbones.common.chat_llm import ChatLLM
 from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import PROMPTED
@@ -45,8 +44,7 @@ from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, enable_checkpointing, token_losses
 from zoo.backbones.common.text.spoken import Vocabularies
-from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import containing, detokenise
+from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import check_choice, check_numbers
 from zoo.languages import Language
@@ -59,7 +57,7 @@ TRANSCRIBER_TARGETS = ("source", "target")
 TRANSCRIPTS = ("latest", "committed")
 
 
-class Cascade(HeadAlignment, Backbone):
+class Cascade(HeadAlignment, ChatLLM, Backbone):
     """A backbone that combines a transcriber and a translator.
 
     The transcriber is any backbone that exposes ``TRANSCRIPT`` and ``AUDIO_TRIMMING``. The
@@ -82,6 +80,8 @@ class Cascade(HeadAlignment, Backbone):
 
     trains_on = ExcerptConfig
     exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
+    chat: ClassVar[Template] = Template()
+    adapted = translator.ADAPTED
     hub_task = "translation"  # an export has the translator
     training_arguments = frozenset({"lora", "gradient_checkpointing", "plain"})
 
@@ -183,6 +183,16 @@ class Cascade(HeadAlignment, Backbone):
             self.unexposed = {Capability.ALIGNMENT: reason}
 
     @property
+    def decoder(self) -> Any:
+        """The translator, which is a causal LM."""
+        return self.translator
+
+    @property
+    def model(self) -> PreTrainedModel:  # type: ignore[override]
+        """The translator, which an export contains."""
+        return self.translator
+
+    @property
     def attention_shape(self) -> tuple[int, int]:
         """Number of layers of the translator, and of attention heads per layer."""
         config = self.translator.config
@@ -198,12 +208,7 @@ class Cascade(HeadAlignment, Backbone):
 
     def int8_layers(self) -> Iterable[nn.Module]:
         """Return the linear layers of both decoders, of each if it gets int8 weights."""
-        own = layers.step_layers(self.translator) if self.decoder_weights == "int8" else ()
-        return chain(self.transcriber.int8_layers(), own)
-
-    def arrange(self) -> None:
-        """Choose the memory layout of the weights for streaming; values stay the same."""
-        layers.arrange(self, self.translator)
+        return chain(self.transcriber.int8_layers(), super().int8_layers())
 
     def unnamed_weights(self) -> str | None:
         """Return the argument of the translator or the transcriber that names no weights."""
@@ -246,33 +251,6 @@ class Cascade(HeadAlignment, Backbone):
             parts["lora"] = adapters.parameters(self.translator)
         return parts
 
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write translator, adapter and tokenizer in the file layout of Transformers.
-
-        ``LoraConfig.save`` decides whether the adapter is merged or written to a separate folder.
-
-        Args:
-            folder: Destination folder.
-            dtype: Floating-point type of the written weights. None keeps the type of the network.
-        """
-        adapters.save(self.translator, folder, dtype, self.lora, translator.ADAPTED)
-        self.tokenizer.save_pretrained(folder)
-
-    @classmethod
-    def train_tokenizer(
-        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
-    ) -> None:
-        """Train a byte-level BPE tokenizer and write it to ``folder``.
-
-        Args:
-            corpus: Text of the source and target language.
-            folder: Destination folder.
-            arguments: Constructor arguments of the backbone. The special tokens of ``template`` are
-                added to the vocabulary.
-        """
-        template = arguments.get("template") or Template()
-        train_chat_tokenizer(corpus, template).save_pretrained(folder)
-
     def exported_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Constructor arguments of an exported cascade, without the transcriber's weights.
 
@@ -283,10 +261,6 @@ class Cascade(HeadAlignment, Backbone):
         weights_argument = "checkpoint" if "checkpoint" in transcriber else "name"
         transcriber[weights_argument] = None
         return {**super().exported_arguments(arguments), "transcriber": transcriber}
-
-    def text(self, token_ids: list[int]) -> str:
-        """Detokenise ``token_ids`` without special tokens."""
-        return detokenise(self.tokenizer, token_ids)
 
     def transcript_text(self, token_ids: list[int]) -> str:
         """Detokenise ids of a transcript by the transcriber."""

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone, is_empty
 from zoo.backbones.chat_server import characters
-from zoo.backbones.chat_server.access import check_url
 from zoo.backbones.chat_server.characters import Words, clean_text, complete_words
 from zoo.backbones.chat_server.client import Client, Completion, RefusedError
 from zoo.backbones.chat_server.prompt import (
@@ -25,7 +24,7 @@ from zoo.backbones.chat_server.prompt import (
     Template,
 )
 from zoo.backbones.common.text.vocabulary import CLOSING
-from zoo.config.secrets import check_variable, read_key
+from zoo.config.secrets import check_variable, read_key, split_address
 from zoo.errors import ZooError, check_choice, check_numbers, shorten, shorten_list
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
@@ -44,6 +43,7 @@ from zoo.types import (
 MOST_TOKENS, MOST_CONNECTIONS, MOST_RETRIES = 1_000_000, 1000, 100
 DAY: Seconds = 86_400.0
 KEY_SETTING = "backbone.api_key_variable"
+SCHEMES = ("http", "https")
 LISTED = 20  # names of models in a message
 PROBE: Samples = SAMPLE_RATE  # silence that ``load`` has the server answer
 
@@ -130,7 +130,8 @@ class ChatServer(Backbone):
         check_numbers("A chat server", above=0, most=DAY, timeout_seconds=timeout_seconds)
         check_numbers("A chat server", above=0, most=DAY, longest_seconds=longest_seconds)
         check_numbers("A chat server", least=0, most=MOST_RETRIES, retries=retries)
-        check_url(url)
+        if url is not None:
+            split_address(url, "backbone", schemes=SCHEMES, example="http://127.0.0.1:8000/v1")
         check_variable(api_key_variable, KEY_SETTING)
         self.url = url
         self.model = model

@@ -16,7 +16,9 @@ from zoo.errors import ZooError, check_numbers
 # Layer index to the indices of the heads whose attention is used; None selects all heads.
 Heads = Mapping[int, Sequence[int] | None]
 
-WIDEST_NETWORK = 101  # median filters of more frames sort each window, which is faster then
+# Frames of the widest median filter that compares values pair by pair; for wider ones, it is faster
+# to sort each window.
+WIDEST_PAIRWISE = 101
 BLOCK = 2**15  # weights that a median filter processes at a time on a CPU, so that caches hold them
 
 
@@ -347,7 +349,7 @@ def median_filter(rows: Tensor, width: int, lengths: Tensor | None = None) -> Te
     columns = torch.arange(-radius, frames + radius, device=rows.device).abs()
     columns = torch.where(columns > last, 2 * last - columns, columns).clamp(0, frames - 1)
     padded = rows.gather(-1, columns.expand(*rows.shape[:-1], -1))
-    if width > WIDEST_NETWORK:
+    if width > WIDEST_PAIRWISE:
         filtered = padded.unfold(-1, width, 1).sort(dim=-1).values[..., radius]
     else:
         flat = padded.reshape(-1, padded.shape[-1])
@@ -363,19 +365,19 @@ def median_filter(rows: Tensor, width: int, lengths: Tensor | None = None) -> Te
 def median_of(tensors: Sequence[Tensor]) -> Tensor:
     """Return the median of an odd number of tensors of one shape, element by element.
 
-    Of more than half of the values, the smallest and the largest are not the median of all, so that
-    only the values between them are compared with the others.
+    The smallest and the largest of more than half of the values cannot be the median of all. They
+    are dropped and one of the other values is added, until one value remains.
     """
-    remaining = len(tensors) // 2 + 2
-    kept, others = list(tensors[:remaining]), list(tensors[remaining:])
-    while len(kept) > 1:
-        last = len(kept) - 1
-        pairs = [(index, last - index) for index in range(len(kept) // 2)]
-        pairs += [(0, index) for index in range(1, last // 2 + 1)]  # the smallest value comes first
-        pairs += [(index, last) for index in range(len(kept) // 2, last)]  # and the largest last
+    count = len(tensors) // 2 + 2
+    candidates, others = list(tensors[:count]), list(tensors[count:])
+    while len(candidates) > 1:
+        last, half = len(candidates) - 1, len(candidates) // 2
+        pairs = [(index, last - index) for index in range(half)]
+        pairs += [(0, index) for index in range(1, last // 2 + 1)]  # the smallest value moves to 0
+        pairs += [(index, last) for index in range(half, last)]  # the largest value moves to last
         for low, high in pairs:
-            smaller, larger = kept[low].minimum(kept[high]), kept[low].maximum(kept[high])
-            kept[low], kept[high] = smaller, larger
-        kept = [*kept[1:last], *others[:1]]
+            first, second = candidates[low], candidates[high]
+            candidates[low], candidates[high] = first.minimum(second), first.maximum(second)
+        candidates = [*candidates[1:last], *others[:1]]
         others = others[1:]
-    return kept[0]
+    return candidates[0]

@@ -119,7 +119,12 @@ class GuessedContinuation(Continuation, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """A decoder that verifies guessed ids, and what guesses them for each of its streams."""
+    """A decoder that verifies guessed ids, and the functions that guess them.
+
+    Attributes:
+        continuation: The decoder after the prompts.
+        streams: What guesses the ids of each stream.
+    """
 
     continuation: GuessedContinuation
     streams: Sequence[Guess]

@@ -1,9 +1,9 @@
 """Greedy search that guesses several next ids and verifies them in one pass of the decoder.
 
-A pass over a few ids takes hardly longer than a pass over one, because reading the weights takes
-most of the time. If the guess repeats what a stream generated earlier, and the new answer repeats
-it, too, one pass generates several ids. Every id is the best one after the ids before it, whatever
-was guessed: the answers are those of ``greedy_search``.
+A pass over a few ids takes little longer than a pass over one, because reading the weights takes
+most of the time. Ids that followed the newest ones earlier in the stream are guessed, so that one
+pass generates several ids where the answer repeats earlier ones. Every id is the best one after the
+ids before it, whatever was guessed: the answers are those of ``greedy_search``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,9 +45,9 @@ class EarlierAnswers:
         As many of the last ids as possible are looked up, at most ``LONGEST``.
         """
         for length in range(min(LONGEST, len(answer)), 0, -1):
-            found = self._ids.rfind(_characters(answer[-length:]))
-            if found >= 0:
-                first = found + length
+            begin = self._ids.rfind(_characters(answer[-length:]))
+            if begin >= 0:
+                first = begin + length
                 return [ord(character) for character in self._ids[first : first + most]]
         return []
 

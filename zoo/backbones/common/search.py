@@ -124,7 +124,7 @@ def search(
     first = never_first or [()] * len(contexts)
     begun: list[list[int]] = [[] for _ in contexts]
     if config.beams == 1 and drafts is not None and any(drafts.drafts):
-        begun = _accepted(drafts, controls, contexts, limits, never=never, never_first=first)
+        begun = _accept(drafts, controls, contexts, limits, never=never, never_first=first)
 
     rules = SearchRules(
         controls,
@@ -152,7 +152,7 @@ def search(
     return [without_loop(answer, context.earlier, copies) for answer, context in pairs]
 
 
-def _accepted(
+def _accept(
     drafts: Drafts,
     controls: RepetitionControls,
     contexts: Sequence[SearchContext],
@@ -177,7 +177,7 @@ def _accepted(
     return accept_drafts(drafts, limits, rules_of)
 
 
-def before_stop(draft: list[int], stop: Stop | None) -> list[int]:
+def cut_before_stop(draft: list[int], stop: Stop | None) -> list[int]:
     """Return the first ids of a draft, at none of which a stop condition ends an answer."""
     if stop is None:
         return draft

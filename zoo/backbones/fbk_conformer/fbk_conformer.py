@@ -95,7 +95,7 @@ class FBKConformer(EncoderDecoder):
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        weight = self.decoder.like
+        weight = self.decoder.embedding_weight
         return encode_non_empty(hidden, self.encoder, empty=weight.new_zeros(0, weight.shape[1]))
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class FBKConformer(EncoderDecoder):
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
-        weight = self.decoder.like
+        weight = self.decoder.embedding_weight
         if not len(features):
             return weight.new_zeros(0, weight.shape[1])
         return self.encoder.subsample(self._normalised(features).to(weight))

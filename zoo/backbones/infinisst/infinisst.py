@@ -1,6 +1,6 @@
 """InfiniSST as a backbone: streaming speech encoder, adapter and multi-turn language model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -10,20 +10,16 @@ from torch import Tensor
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.continuation import Answer, SearchContext
-from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
-from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
-from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.text.vocabulary import SPACES
 from zoo.backbones.common.wav2vec2.adapter import MERGED
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.machine.int8 import DecoderWeights
 from zoo.streaming.session import Session
 from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request
@@ -45,75 +41,22 @@ class InfiniSST(SpeechLLM):
     def __init__(
         self,
         *,
-        encoder: EncoderConfig,
-        decoder: str | Mapping[str, Any],
-        template: Template | str,
-        tokenizer: str | None = None,
-        checkpoint: str | None = None,
-        encoder_weights: str | None = None,
-        adapter_norm: bool = False,
-        embedding_std: float | None = None,
-        latency_tokens: int = 4,
-        dtype: str = "float32",
-        decoder_weights: DecoderWeights = "dtype",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
-        capture: Capture = "off",
-        lora: LoraConfig | None = None,
-        gradient_checkpointing: bool = False,
-        layer_drop: float = 0.0,
+        **options: Any,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            encoder: Shape of the streaming speech encoder.
-            decoder: Hub id or folder of the language model, or a mapping of configuration fields,
-                which gives a randomly initialised language model.
-            template: Chat format of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
-            tokenizer: Hub id or folder of the tokenizer, ignored with a checkpoint, which has its
-                own.
-            checkpoint: Folder with trained weights and a tokenizer. None starts from pretrained or
-                randomly initialised parts.
-            encoder_weights: Initial weights of the encoder, used only without a checkpoint. None
-                initialises the encoder randomly.
-            adapter_norm: Whether a layer norm follows each convolution of the adapter.
-            embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
-            latency_tokens: Number of latency tokens, for m = 1 to this number, that a template with
-                ``adds_tokens`` (``released``) adds to the tokenizer. Ignored with a checkpoint.
-            dtype: Data type of weights and activations.
-            decoder_weights: Type of the weights that each decoding step reads: ``dtype``, or
-                ``int8`` for less time per token on a CPU; trainings have no use for it.
             window: Size of the decoder's sliding window (section 3.5).
             search: Beam search options of a turn.
-            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
-                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
-            lora: Trainable adapter of the language model. None merges an adapter in ``checkpoint``
-                into the weights.
-            gradient_checkpointing: Whether training recomputes activations instead of keeping them.
-            layer_drop: Probability with which a training step leaves out a layer of the encoder.
+            options: Other arguments of ``SpeechLLM``.
 
         Raises:
             ZooError: Neither a tokenizer nor a checkpoint is given, the template or the data type
                 is unknown, or ``latency_tokens`` is below 1.
         """
-        super().__init__(
-            encoder=encoder,
-            decoder=decoder,
-            template=template,
-            tokenizer=tokenizer,
-            checkpoint=checkpoint,
-            encoder_weights=encoder_weights,
-            adapter_norm=adapter_norm,
-            embedding_std=embedding_std,
-            latency_tokens=latency_tokens,
-            dtype=dtype,
-            decoder_weights=decoder_weights,
-            suppress=search.suppress,
-            capture=capture,
-            lora=lora,
-            gradient_checkpointing=gradient_checkpointing,
-            layer_drop=layer_drop,
-        )
+        super().__init__(suppress=search.suppress, **options)
         self.window = window
         self.search = search
 

@@ -137,8 +137,8 @@ class LST(HeadAlignment, SpeechLLM):
                 the template or the data type is missing or unknown.
         """
         networks = {"encoder": encoder, "decoder": decoder, "adapter_norm": adapter_norm}
-        uses = {"template": template, "block_chunks": block_chunks, "alignment": alignment}
-        self._configured = _not_none(**networks, **uses)
+        options = {"template": template, "block_chunks": block_chunks, "alignment": alignment}
+        self._configured = _not_none(**networks, **options)
         description = describe(self._configured)
         from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(

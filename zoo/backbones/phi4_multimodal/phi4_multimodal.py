@@ -37,24 +37,7 @@ class Phi4Multimodal(ChainOfThought):
     The audio encoder computes one speech embedding per 80 ms.
 
     Args:
-        name: Hub id or folder of the weights. None initialises a network randomly.
         config: Fields of ``Phi4MultimodalConfig`` for a randomly initialised network.
-        tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
-        embedding_std: Standard deviation of randomly initialised token embeddings.
-        lora: Trainable adapter of the decoder. None merges an adapter in ``name`` into the weights.
-        gradient_checkpointing: Whether training recomputes activations instead of keeping them.
-        template: Strings of the prompt. None uses the published chat format.
-        direct: Whether the model translates without a chain of thought.
-        draft: Whether the previous transcript is verified in one pass.
-        reuse: Whether a translation reuses the keys and values of its transcript.
-        search: Search settings of translations.
-        alignment: Self-attention layers and heads that align target tokens with speech.
-        capture: Whether decoding steps have fixed shapes (``off``, ``static``), and are replayed as
-            CUDA graphs (``auto``).
-        max_tokens: Maximum number of generated tokens per transcript and per translation.
-        tokens_per_second: Maximum number of generated tokens per transcript and second of audio.
-        dtype: Name of the floating-point type of weights and activations.
-        words: Definition of a word in a language without spaces, ``jieba`` or ``characters``.
 
     Attributes:
         model: The network, with audio encoder, projector and causal LM.

@@ -19,7 +19,7 @@ from zoo.backbones.common.encoder_decoder.branches import Branch
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.backbones.common.guessed_search import EarlierAnswers
-from zoo.backbones.common.pretrained.loading import load_network, load_part
+from zoo.backbones.common.pretrained.loading import check_sources, load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import token_losses
 from zoo.backbones.common.unit_attention import UnitAttention, UnitQuery
@@ -55,7 +55,7 @@ class SpeechState(EncodedStreamState):
     """State of one stream.
 
     Attributes:
-        units: Units of its last emissions, which those of the next one mostly repeat.
+        units: Units of its last emissions; the next emission repeats most of them.
     """
 
     units: EarlierAnswers = field(default_factory=EarlierAnswers)
@@ -135,10 +135,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
                 ``unit_search`` suppresses texts, or ``unit_heads`` or ``unit_query`` is malformed.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, **options)
-        if name is None and (config is None or tokenizer is None):
-            raise ZooError(
-                "SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer."
-            )
+        check_sources("SeamlessM4T", name, config, tokenizer)
         if unit_search.suppress:
             raise ZooError(
                 "backbone.unit_search.suppress must be empty, because units are not text."

@@ -111,8 +111,8 @@ class Conversation:
         stream.times.append(ChunkTime(elapsed, 0.0))  # the arrival includes all computation
 
 
-def to_clockless_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
-    """Return the output of a stream without times of chunks, which would count as computation.
+def instance_without_chunks(stream: Stream, target: Language, *, batched: bool) -> Instance:
+    """Return the output of a stream without its chunks, whose times would count as computation.
 
     Args:
         stream: The complete stream.

@@ -9,18 +9,17 @@ from importlib.util import find_spec
 from itertools import islice
 from threading import Thread
 from typing import TYPE_CHECKING, Any, cast, get_args
-from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor
 
-from zoo.config.secrets import check_variable, mask_secrets, read_key
+from zoo.config.secrets import check_variable, mask_secrets, read_key, split_address
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.interop.realtime.conversation import (
     Conversation,
     OnChunk,
     encoded_pieces,
-    to_clockless_instance,
+    instance_without_chunks,
 )
 from zoo.interop.realtime.events import DIALECTS, Dialect, DialectName, ServerError, Session
 from zoo.languages import DETECTED
@@ -185,7 +184,7 @@ class RealtimeEndpoint(System):
             key = read_key(self.api_key_variable, KEY_SETTING)
             with self._server_errors(stream, key):
                 await conversation.hold(self._connection(dialect, key), pieces)
-            return to_clockless_instance(stream, target, batched=batched)
+            return instance_without_chunks(stream, target, batched=batched)
 
         return converse()
 
@@ -238,16 +237,7 @@ def socket_address(url: str, path: str) -> str:
     Raises:
         ZooError: It is no address, or contains what may be secret.
     """
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:  # the port is no number, or a bracket is missing
-        valid = False
-    if not valid or any(sign in "@?#" or not "!" <= sign <= "~" for sign in url):
-        raise ZooError(
-            "system.url must be an address such as http://127.0.0.1:8741 without password, query "
-            f"and #, for it is logged; put a key in an environment variable ({KEY_SETTING})."
-        )
+    parts = split_address(url, "system", schemes=SCHEMES, example="http://127.0.0.1:8741")
     return f"{SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/') or path}"
 
 

@@ -39,6 +39,7 @@ class SpeechLlama(LlamaForCausalLM):
 class Tiny(ChainOfThought):
     """The hooks of a concrete class; with ``separated`` the separator is a token of its own."""
 
+    noun = "Tiny"
     frame_samples = 1280
 
     def __init__(self, *, seed: int, separated: bool, end_scale: float, **options: Any) -> None:

@@ -88,7 +88,7 @@ def arrange(backbone: nn.Module, decoder: PreTrainedModel) -> None:
 def layer_state(network: Any) -> list[tuple[Any, ...]]:
     """Identify the values of the weights that ``FastLayers`` uses.
 
-    The network of a speech LLM also contains its encoders, and this runs once per search.
+    This runs once per search, so it leaves out the encoders that the network of a speech LLM has.
     """
     return [*weight_state(network.layers), *weight_state(network.norm)]
 

@@ -29,14 +29,14 @@ from zoo.backbones.common.chain_of_thought.prompt import Template, ThoughtPrompt
 from zoo.backbones.common.chain_of_thought.reuse import encode_changed
 from zoo.backbones.common.chain_of_thought.state import SpanTranscript, ThoughtState, encode_new
 from zoo.backbones.common.chain_of_thought.transcripts import aligned_transcript, plain_transcript
+from zoo.backbones.common.chat_llm import ChatLLM
 from zoo.backbones.common.continuation import SearchContext
 from zoo.backbones.common.early_stop import early_stop
 from zoo.backbones.common.encoder_memory import PROMPTED, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.pretrained.loading import end_ids
-from zoo.backbones.common.search import SearchConfig, before_stop, search
-from zoo.backbones.common.speech_llm_files import SpeechLLMFiles
+from zoo.backbones.common.pretrained.loading import check_sources, end_ids
+from zoo.backbones.common.search import SearchConfig, cut_before_stop, search
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -55,7 +55,7 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Tas
 GREEDY = SearchConfig()
 
 
-class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
+class ChainOfThought(HeadAlignment, ChatLLM, Backbone):
     """A speech LLM that generates a transcript, a separator and a translation in one answer.
 
     The network is one Transformers model with an audio encoder, a projector and a causal LM. A
@@ -151,10 +151,7 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
                 or ``decoder_weights`` is unknown.
         """
         super().__init__()
-        if name is None and (config is None or tokenizer is None):
-            raise ZooError(
-                f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer."
-            )
+        check_sources(self.noun, name, config, tokenizer)
         check_numbers("A chain of thought", least=1, max_tokens=max_tokens)
         check_numbers("A chain of thought", above=0, tokens_per_second=tokens_per_second)
         self.words = words
@@ -184,21 +181,6 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
 
         Raises:
             ZooError: If weights, configuration or tokenizer cannot be loaded.
-        """
-
-    @property
-    @abstractmethod
-    def decoder(self) -> Any:
-        """The causal LM.
-
-        The LM has the methods ``get_input_embeddings()`` and ``get_output_embeddings()``, and the
-        attribute ``model``.
-
-        ``model`` receives ``inputs_embeds`` (batch, new, width), ``attention_mask`` (batch, 1, new,
-        keys), which is added to the attention scores, ``position_ids`` (batch, new),
-        ``past_key_values``, ``use_cache`` and ``recorder``. ``model`` returns hidden states (batch,
-        new, width). Its attention implementation is ``zoo_grouped``, and ``model.config`` contains
-        the numbers of layers and heads.
         """
 
     @staticmethod
@@ -525,7 +507,7 @@ class ChainOfThought(HeadAlignment, SpeechLLMFiles, Backbone):
             heads=self.heads if aligned else None,
             caches=caches,
             drafts=[
-                before_stop(session.backbone_state.unwritten, stop) if has_drafts else []
+                cut_before_stop(session.backbone_state.unwritten, stop) if has_drafts else []
                 for session, stop in zip(sessions, stops, strict=True)
             ],
             steps=self.steps,

@@ -14,7 +14,9 @@ from zoo.backbones.common.encoder_memory import EncodedStreamState
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
-RECENT = 4  # StreamUni's policy ends a segment after one of the last three chunks before the newest
+# Requests whose speech embeddings are kept: that of the newest chunk, and those of the three chunks
+# before it, after one of which StreamUni's policy ends a segment.
+RECENT = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,15 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.audio.spectrogram import encoder_inputs
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.common.chat_llm import ChatLLM
 from zoo.backbones.common.continuation import Answer, SearchContext
 from zoo.backbones.common.dialogue.controls import EmissionControls
 from zoo.backbones.common.dialogue.data import DialogueBatch, DialogueCollator
 from zoo.backbones.common.dialogue.prompt import DialogueBound, DialogueTemplate, TurnPrompt
 from zoo.backbones.common.dialogue.state import DialogueState, Turn
 from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.pretrained.loading import end_ids
+from zoo.backbones.common.pretrained.loading import check_sources, end_ids
 from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.speech_llm_files import SpeechLLMFiles
 from zoo.backbones.common.static_steps import Capture, StaticSteps
 from zoo.backbones.common.teacher_forcing import (
     causal_logits,
@@ -44,7 +44,7 @@ from zoo.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Request, Samples
 SHORTEST: Samples = SAMPLE_RATE // 10  # of a user turn; shorter audio is padded with silence
 
 
-class Dialogue(Thinker, SpeechLLMFiles, Backbone):
+class Dialogue(Thinker, ChatLLM, Backbone):
     """A thinker that takes turns: ``<wait>`` or words after each chunk of speech.
 
     A user turn has the speech embeddings of its chunk alone, as if each chunk were a recording. The
@@ -112,10 +112,7 @@ class Dialogue(Thinker, SpeechLLMFiles, Backbone):
                 ``dtype`` or ``decoder_weights`` is unknown.
         """
         super().__init__()
-        if name is None and (config is None or tokenizer is None):
-            raise ZooError(
-                f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer."
-            )
+        check_sources(self.noun, name, config, tokenizer)
         self.name = name
         self.config = config or {}
         self.tokenizer_source = str(tokenizer or name)

@@ -74,8 +74,8 @@ class Decoder(nn.Module):
         return cast("Sequence[Any]", self.module.layers)
 
     @property
-    def like(self) -> Tensor:
-        """A weight on the device and in the type of all activations."""
+    def embedding_weight(self) -> Tensor:
+        """Weight of the embedding, which always has the device and the type of activations."""
         return torch.as_tensor(self.module.embed_tokens.weight)
 
     def step_layers(self) -> Iterator[nn.Module]:
@@ -108,8 +108,8 @@ class Decoder(nn.Module):
         """
         shape = self._cache_shape(streams, room + ROOM)
         if steps is None:
-            return KeyValueCache(self.like.new_zeros(shape))
-        cache = steps.cache(self, shape, self.like)
+            return KeyValueCache(self.embedding_weight.new_zeros(shape))
+        cache = steps.cache(self, shape, self.embedding_weight)
         cache.data.zero_()  # a static step multiplies all positions, and 0 x NaN is NaN
         return cache
 
@@ -131,7 +131,7 @@ class Decoder(nn.Module):
         lengths = [len(memory) for memory in memories]
         ends = torch.tensor(lengths, device=memories[0].device)
         visible = torch.arange(max(lengths), device=ends.device) < ends[:, None]
-        dtype = self.like.dtype
+        dtype = self.embedding_weight.dtype
         mask = None if bool(visible.all()) else added_mask(visible[:, None, None], dtype)
         unknown = [
             memory[: one.first] if one else memory
@@ -188,7 +188,7 @@ class Decoder(nn.Module):
             Views of the memory, with a mask that excludes the added frames.
         """
         streams, frames = shape
-        room, like = rounded_up(frames), self.like
+        room, like = rounded_up(frames), self.embedding_weight
         data = memory.region("source", self._cache_shape(streams, room), like)[..., :room, :]
         data[..., frames:, :] = 0  # masked positions are multiplied by 0, and 0 x NaN is NaN
         for layer, (key, value) in zip(data, projected, strict=True):

@@ -243,6 +243,22 @@ def _empty_network(
     return empty
 
 
+def check_sources(noun: str, name: str | None, config: object, tokenizer: str | None) -> None:
+    """Check that a configuration names weights, or what a randomly initialised network needs.
+
+    Args:
+        noun: Name of the model, for the message.
+        name: Hub id or folder of the weights.
+        config: Fields of the model's Transformers configuration.
+        tokenizer: Hub id or folder of the tokenizer.
+
+    Raises:
+        ZooError: If neither ``name`` nor both ``config`` and ``tokenizer`` are given.
+    """
+    if name is None and (config is None or tokenizer is None):
+        raise ZooError(f"{noun} needs backbone.name, or backbone.config and backbone.tokenizer.")
+
+
 def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
     """Load a tokenizer, feature extractor or configuration.
 

@@ -1,4 +1,4 @@
-"""What Transformers prints while parts are read and written."""
+"""Suppresses what Transformers prints while parts are read and written."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from transformers.utils import logging
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings about weights that are not loaded, and progress bars in files."""
+    """Suppress warnings about weights that are not loaded, and bars outside of a terminal."""
     verbosity = logging.get_verbosity()
     hook = logging.set_tqdm_hook(_bar_on_terminal)
     logging.set_verbosity_error()

@@ -90,9 +90,9 @@ class SpeechLLM(Backbone):
         """Configure the network; ``load`` reads weights.
 
         Args:
-            encoder: Configuration of the speech encoder.
-            decoder: Hub id or folder of a pretrained LM, or the fields of a config. An LM built
-                from fields is randomly initialised. With a checkpoint, only the config is read.
+            encoder: Shape of the streaming speech encoder.
+            decoder: Hub id or folder of a pretrained LM, or the fields of a configuration, which
+                give a randomly initialised LM. With a checkpoint, only the configuration is read.
             template: Strings of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
             tokenizer: Hub id or folder of the tokenizer, ignored with a checkpoint, which has its
                 own.
@@ -110,7 +110,8 @@ class SpeechLLM(Backbone):
                 ``int8`` for less time per token on a CPU; trainings have no use for it.
             suppress: Texts that must not be generated. Tokens that contain one of the texts are
                 excluded.
-            capture: Which decoding steps have fixed shapes; see ``StaticSteps``.
+            capture: ``auto`` replays decoding steps as CUDA graphs on a GPU; ``static`` computes
+                steps of the same fixed shapes without graphs, on any device; ``off`` does neither.
             lora: Trainable adapter of the decoder, the part ``lora``. An adapter in ``checkpoint``
                 is loaded; otherwise a new adapter is added. None merges an adapter in
                 ``checkpoint`` into the weights.

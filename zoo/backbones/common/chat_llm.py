@@ -1,5 +1,6 @@
-"""What speech LLMs share, however they are prompted: text, files and memory layout."""
+"""What backbones with a causal LM in a chat format share: text, files and memory layout."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,18 +14,19 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal import layers
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
+from zoo.backbones.common.text.vocabulary import detokenise
 from zoo.machine.int8 import DecoderWeights
 
 
-class SpeechLLMFiles:
-    """The part of a ``ChainOfThought`` or ``Dialogue`` that does not depend on its prompt.
+class ChatLLM(ABC):
+    """The part of a backbone with a causal LM that does not depend on the content of its prompts.
 
     Attributes:
         chat: Default strings of the prompt, in the model's published chat format.
         adapted: Regular expression of the layers that an adapter changes, see ``lora.inject``.
-        model: The Transformers model; it holds all weights.
+        model: The Transformers model that is saved; it contains the causal LM.
         tokenizer: The tokenizer of the causal LM.
-        lora: Trainable adapter of the decoder, or None.
+        lora: Trainable adapter of the causal LM, or None.
         decoder_weights: Type of the weights that every step of decoding reads.
     """
 
@@ -35,17 +37,29 @@ class SpeechLLMFiles:
     tokenizer: PreTrainedTokenizerBase
     lora: LoraConfig | None
     decoder_weights: DecoderWeights
-    prompt: Any
+
+    @property
+    @abstractmethod
+    def decoder(self) -> Any:
+        """The causal LM.
+
+        The LM has the methods ``get_input_embeddings()`` and ``get_output_embeddings()``, and the
+        attribute ``model``.
+
+        ``model`` receives ``inputs_embeds`` (batch, new, width), ``attention_mask`` (batch, 1, new,
+        keys), which is added to the attention scores, ``position_ids`` (batch, new),
+        ``past_key_values``, ``use_cache`` and ``recorder``. ``model`` returns hidden states (batch,
+        new, width). Its attention implementation is ``zoo_grouped``, and ``model.config`` contains
+        the numbers of layers and heads.
+        """
 
     def int8_layers(self) -> Iterable[nn.Module]:
         """Return the linear layers of the causal LM, if they get int8 weights."""
-        if self.decoder_weights == "dtype":
-            return ()
-        return layers.step_layers(self.decoder)  # type: ignore[attr-defined]
+        return layers.step_layers(self.decoder) if self.decoder_weights == "int8" else ()
 
     def arrange(self) -> None:
         """Choose the memory layout of the weights for streaming; values stay the same."""
-        layers.arrange(self, self.decoder)  # type: ignore[arg-type, attr-defined]
+        layers.arrange(self, self.decoder)  # type: ignore[arg-type]
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write model, adapter and tokenizer in the file layout of Transformers.
@@ -61,8 +75,7 @@ class SpeechLLMFiles:
 
     def text(self, token_ids: list[int]) -> str:
         """Detokenise ``token_ids`` without special tokens."""
-        text: str = self.prompt.text(token_ids)
-        return text
+        return detokenise(self.tokenizer, token_ids)
 
     @classmethod
     def train_tokenizer(
