@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.machine import weight_layout as layout
+from zoo.machine.devices import fast_bfloat16
 from zoo.machine.weight_layout import (
     PackedLinear,
     PackedWeight,
@@ -62,10 +63,42 @@ def test_a_weight_arranged_in_inference_mode_can_be_trained() -> None:
 
 
 def test_other_types_are_unchanged() -> None:
-    """Only float32 was measured."""
+    """Only float32 and bfloat16 were measured."""
     layer = nn.Linear(8, 5, dtype=torch.float64)
     arrange_linear(layer)
     assert layer.weight.is_contiguous()
+    assert type(layer) is nn.Linear
+
+
+@packing
+@pytest.mark.usefixtures("_small_weights")
+@pytest.mark.skipif(not fast_bfloat16("cpu"), reason="this CPU has no products of bfloat16")
+@pytest.mark.parametrize("shape", [(1,), (4,), (2, 3), (1, 1)])
+def test_bfloat16_weights_are_packed_for_any_number_of_frames(shape: tuple[int, ...]) -> None:
+    layer = nn.Linear(64, 32, dtype=torch.bfloat16)
+    inputs = torch.randn(*shape, 64, dtype=torch.bfloat16)
+    exact = inputs.double() @ layer.weight.double().T + layer.bias.double()
+    arrange_linear(nn.Sequential(layer))
+    assert isinstance(layer, PackedLinear)
+    assert layer.packed.applies(inputs)
+    assert not layer.packed.applies(inputs.float())
+    outputs = layer(inputs)
+    assert outputs.dtype == torch.bfloat16
+    torch.testing.assert_close(outputs.double(), exact, rtol=0.01, atol=0.01)
+    if len(shape) == 1:
+        hidden = torch.randn(*shape, 32, dtype=torch.bfloat16)
+        total = hidden.double() + exact - layer.bias.double()
+        found = layer.packed.added(hidden, inputs).double()
+        torch.testing.assert_close(found, total, rtol=0.01, atol=0.02)
+
+
+@pytest.mark.usefixtures("_small_weights")
+def test_bfloat16_is_not_packed_on_a_cpu_without_its_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layout, "fast_bfloat16", lambda device: False)
+    layer = nn.Linear(64, 32, dtype=torch.bfloat16)
+    arrange_linear(layer)
     assert type(layer) is nn.Linear
 
 
