@@ -97,7 +97,7 @@ class Loader(ConfigLoaderImpl):
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
-        cfg = self._merged(defaults, repo)
+        cfg, filled = self._merged(defaults, repo)
         for item in self._given:
             key = str(item.key_or_group)
             needed = repo.group_exists(key) or key in cfg or key.endswith(f".{TARGET}")
@@ -118,18 +118,22 @@ class Loader(ConfigLoaderImpl):
             path = item.key_or_group.split(".")
             if repo.group_exists(item.key_or_group) and path[0] not in cfg:  # as of metric={a: 1}
                 raise no_choice(item, repo.get_group_options(item.key_or_group))
-            fill(cfg, path[:1])
+            if not filled:
+                fill(cfg, path[:1])
             create_parts(cfg, path)
             check_kind(cfg, item)
             below = None if path[0] == HYDRA else mapping_of(item)  # Hydra checks its own keys
             unknown = _unknown(cfg, path, below)
             if unknown is not None and not _adds(item):
                 raise ConfigCompositionException(f"Could not override '{unknown}'.")
-        fill(cfg, cfg)
+        if not filled:
+            fill(cfg, cfg)
         return cfg
 
-    def _merged(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
-        """Return what the files of a list give together.
+    def _merged(
+        self, defaults: list[ResultDefault], repo: IConfigRepository
+    ) -> tuple[DictConfig, bool]:
+        """Return what the files of a list give together, and whether no argument is missing.
 
         Of the zoo's own files, what was read before is kept: Hydra's files, which begin each list,
         and each list. The missing arguments of their targets are added; these are recorded, so that
@@ -137,11 +141,11 @@ class Loader(ConfigLoaderImpl):
         """
         files = repo.delegate if isinstance(repo, CachingConfigRepository) else repo
         if not isinstance(files, Repository) or not files.is_own:
-            return super()._compose_config_from_defaults_list(defaults, repo)
+            return super()._compose_config_from_defaults_list(defaults, repo), False
         key, first = (*files.addresses, *map(_key, defaults)), _first_after_hydra(defaults)
         cfg: DictConfig | None = _kept.get(key)
         if cfg is not None:
-            return cfg
+            return cfg, True
 
         hydra_key = (*files.addresses, *map(_key, defaults[:first]))
         cfg = _kept.get(hydra_key)
@@ -152,11 +156,14 @@ class Loader(ConfigLoaderImpl):
         try:
             with flag_override(cfg, "no_deepcopy_set_nodes", True):
                 cfg.merge_with(*(one.config for one in read))
+            usual = not any(one.is_schema_source for one in read)  # a class that a user registers
         except OmegaConfBaseException:  # Hydra's error names the file
-            return super()._compose_config_from_defaults_list(defaults, repo)
+            usual = False
+        if not usual:
+            return super()._compose_config_from_defaults_list(defaults, repo), False
         fill(cfg, cfg)
         _kept.keep(key, cfg, files.states)
-        return cfg
+        return cfg, True
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         """Return what a file adds; Hydra changes it unless it belongs to a part of its own."""
