@@ -1,6 +1,8 @@
 """Kept results: each use has a copy, and a changed file is read again."""
 
 import shutil
+import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,15 @@ def test_each_use_has_a_copy() -> None:
     first["a"].append(3)
     assert kept.get("key") == {"a": [1]}
     assert kept.get("other") is None
+
+
+def test_to_copy_a_result_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept()
+    kept.keep("key", Decimal(1), {})
+    assert kept.get("key") == 1
+    monkeypatch.delitem(sys.modules, "decimal")
+    with pytest.raises(KeyError, match="decimal"):
+        kept.get("key")
 
 
 def test_a_result_is_kept_until_its_file_changes_or_is_removed(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Results that depend on files, kept until one of the files changes."""
 
 import pickle
+import sys
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from functools import reduce
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ class Kept:
         if key not in self._results:
             return None
         content, states = self._results[key]
-        return pickle.loads(content) if states == file_states(states) else None
+        return _Unpickler(BytesIO(content)).load() if states == file_states(states) else None
 
     def keep(self, key: Hashable, result: Any, states: States) -> None:
         """Keep a result.
@@ -43,6 +46,14 @@ class Kept:
         while len(self._results) >= self._most:
             del self._results[next(iter(self._results))]
         self._results[key] = (pickle.dumps(result), dict(states))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what ``Kept`` has pickled in this process: nothing is imported for it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class of a module that is imported."""
+        return reduce(getattr, name.split("."), sys.modules[module])
 
 
 def file_states(paths: Iterable[Path]) -> States:
