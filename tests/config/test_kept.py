@@ -40,6 +40,16 @@ def test_to_copy_a_result_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         kept.get("key")
 
 
+def test_an_object_of_a_class_that_was_imported_again_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    value = Decimal(1)
+    monkeypatch.setattr("decimal.Decimal", int)
+    kept = Kept()
+    kept.keep("key", value, {})
+    assert kept.get("key") is None
+
+
 def test_a_result_is_kept_until_its_file_changes_or_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("a")

@@ -36,16 +36,22 @@ class Kept:
         return _Unpickler(BytesIO(content)).load() if states == file_states(states) else None
 
     def keep(self, key: Hashable, result: Any, states: States) -> None:
-        """Keep a result.
+        """Keep a result; one that cannot be pickled is not kept.
+
+        These are configurations of Hydra's launchers, whose modules Hydra imports twice.
 
         Args:
             key: what the result depends on besides the files.
-            result: any value that can be pickled.
+            result: any value.
             states: states of the files when they were read.
         """
+        try:
+            content = pickle.dumps(result)
+        except pickle.PicklingError:
+            return
         while len(self._results) >= self._most:
             del self._results[next(iter(self._results))]
-        self._results[key] = (pickle.dumps(result), dict(states))
+        self._results[key] = (content, dict(states))
 
 
 class _Unpickler(pickle.Unpickler):
