@@ -23,7 +23,8 @@ from zoo.alignment.times.base import WordTimer
 from zoo.alignment.words.base import WordAligner
 from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
-from zoo.config.loader import HYDRA, Loader
+from zoo.config.filling import HYDRA
+from zoo.config.loader import Loader
 from zoo.config.signatures import complete
 from zoo.context.base import ContextSource
 from zoo.data import corpora, readers

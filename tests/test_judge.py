@@ -5,7 +5,7 @@ import pickle
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +46,13 @@ DONE = {
     "urlretrieve": "connection",
     "socket.create_connection": "connection",
 }
+
+
+@pytest.fixture(autouse=True)
+def _attacks_leave_no_module() -> Iterator[None]:
+    """Other files of tests assert that the module of an attack is not imported."""
+    yield
+    sys.modules.pop("evil", None)
 
 
 def connect() -> None:

@@ -11,7 +11,14 @@ from torch import Tensor
 from tests.history.streams import FRAME, session
 from zoo.errors import ZooError
 from zoo.espeak.speech import Speaker
-from zoo.history.voice_activity import RENEWED, WINDOW, Silero, VoiceActivity, silero
+from zoo.history.voice_activity import (
+    RENEWED,
+    WINDOW,
+    Silero,
+    VoiceActivity,
+    _silero_network,
+    silero,
+)
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Cut, SpeechChunk
 
@@ -223,6 +230,7 @@ def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
 def test_silero_leaves_the_threads_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "silero_vad"]:
         monkeypatch.delitem(sys.modules, name)
+    _silero_network.cache_clear()
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -244,6 +252,19 @@ def test_silero_detects_no_speech_in_silence_and_streams_do_not_mix() -> None:
         mixed.append(first(window))
     assert mixed == pytest.approx(expected, abs=1e-6)
     assert all(second(torch.zeros(WINDOW)) < 0.1 for _ in range(5))
+
+
+def test_a_stream_has_a_network_as_it_is_loaded_whatever_other_streams_received() -> None:
+    import silero_vad
+
+    noise = torch.randn(10, WINDOW, generator=torch.Generator().manual_seed(0)) * 0.1
+    loaded = Silero(silero_vad.load_silero_vad(onnx=False))
+    expected = [loaded(window) for window in noise]
+    other = silero()
+    for window in reversed(noise):
+        other(window)
+    stream = silero()
+    assert [stream(window) for window in noise] == expected
 
 
 def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:

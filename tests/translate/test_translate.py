@@ -232,13 +232,13 @@ def test_a_sigterm_keeps_the_words_that_were_emitted(
         if step == 3:
             signal.raise_signal(number)
 
-    before = signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP
+    at_start = signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP
     try:
         found = translation(tmp_path, during)
         found.of_files(talks, "max")
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
-        signal.signal(number, before)
+        signal.signal(number, at_start)
     assert found.stop.requested
     assert found.stop.terminated
     assert found.stop.code == code

@@ -8,38 +8,31 @@ it.
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import hydra._internal.hydra
-import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import (
-    CachingConfigRepository,
-    ConfigRepository,
-    IConfigRepository,
-)
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ConfigDefault, GroupDefault, ResultDefault
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException, OverrideParseException
-from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
-from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
-from zoo.config.fast_defaults import skip_unused_maps
-from zoo.config.inspection import Argument
-from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
+from zoo.config import fast_hydra
+from zoo.config.filling import HYDRA, create_parts, fill, is_special, keys_beside
+from zoo.config.kept import Kept
+from zoo.config.repository import OWN_PROVIDERS, Repository, named_packages
 from zoo.config.size import check_small_parts
-from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, OWN_PACKAGES, TARGET, named_targets
-from zoo.disk.parsing import parse_yaml
+from zoo.config.targets import INSTANTIATE_KEYS, TARGET
 from zoo.errors import ZooError, check_choice
 
 COMMANDS = ("evaluate", "train")  # main files that have experiments
-HYDRA = "hydra"  # key of Hydra's own configuration
 PARTS = (
     "backbone",
     "policy",
@@ -52,68 +45,14 @@ PARTS = (
 SEVERAL = ("metric", "experiment")  # groups of which no choice may be named
 SEARCH_PATH = "hydra.searchpath"
 TRUSTED = "trusted_packages"  # key of the packages, besides the zoo, whose classes are created
-OWN_PROVIDERS = ("hydra", "main", "schema")  # Hydra's names of its own files and of conf/
-skip_unused_maps()
-# Content of configuration files by provider, path, time of the last change and size.
-_parsed: dict[tuple[str, Path, int, int], ConfigResult | None] = {}
+Choices = dict[str, str | None]  # of groups
+fast_hydra.install()
+_kept = Kept()  # what all loaders read that find only the zoo's own files
 
 
 def install() -> None:
     """Make Hydra's entry points use ``Loader``; Hydra has no public way to name another one."""
     hydra._internal.hydra.ConfigLoaderImpl = Loader  # type: ignore[attr-defined]
-
-
-class Repository(ConfigRepository):
-    """Hydra's repository of files, which it copies for each list of overrides.
-
-    A copy shares all but the list of the sources, which Hydra replaces. Hydra's copies, of all
-    registered configurations, take four fifths of the time of ``--help``.
-
-    Attributes:
-        packages: packages of the targets in files that the user's command line has found.
-    """
-
-    def __init__(self, config_search_path: ConfigSearchPath) -> None:
-        super().__init__(config_search_path)
-        self.packages: set[str] = set()
-
-    def __deepcopy__(self, memo: object) -> "Repository":
-        return copy.copy(self)
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        """Return what a file contains; a file that has not changed is parsed only once.
-
-        The name of the system and the systems of a comparison read the same files again.
-        """
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        found = self._load(source, config_path)
-        if source is not None and found is not None and source.provider not in OWN_PROVIDERS:
-            self.packages |= named_packages(OmegaConf.to_yaml(found.config))
-        return found
-
-    def _load(self, source: ConfigSource | None, config_path: str) -> ConfigResult | None:
-        """Return what a file of a source contains, see ``load_config``."""
-        if source is None or source.scheme() != "file":
-            return super().load_config(config_path)
-        path = Path(source.path, source._normalize_file_name(config_path))
-        state = path.stat()
-        key = (source.provider, path, state.st_mtime_ns, state.st_size)
-        if key not in _parsed:
-            if source.provider not in OWN_PROVIDERS:
-                _check_file(path)
-            _parsed[key] = super().load_config(config_path)
-        return copy.deepcopy(_parsed[key])  # Hydra changes it
-
-
-def _check_file(path: Path) -> None:
-    """Raise ZooError for a file of YAML with equal keys, or with aliases for too many values.
-
-    OmegaConf would write each alias out.
-    """
-    try:
-        parse_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ZooError(f"{path} is not read: {' '.join(str(error).split())}.") from error
 
 
 class Loader(ConfigLoaderImpl):
@@ -124,7 +63,7 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self._files = self.repository = Repository(config_search_path)
-        self._choices: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+        self._kept = Kept()
 
     def _parse_overrides_and_create_caching_repo(
         self, config_name: str | None, overrides: list[str]
@@ -158,7 +97,7 @@ class Loader(ConfigLoaderImpl):
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
-        cfg = super()._compose_config_from_defaults_list(defaults, repo)
+        cfg, filled = self._merged(defaults, repo)
         for item in self._given:
             key = str(item.key_or_group)
             needed = repo.group_exists(key) or key in cfg or key.endswith(f".{TARGET}")
@@ -179,15 +118,61 @@ class Loader(ConfigLoaderImpl):
             path = item.key_or_group.split(".")
             if repo.group_exists(item.key_or_group) and path[0] not in cfg:  # as of metric={a: 1}
                 raise no_choice(item, repo.get_group_options(item.key_or_group))
-            fill(cfg, path[:1])
+            if not filled:
+                fill(cfg, path[:1])
             create_parts(cfg, path)
             check_kind(cfg, item)
             below = None if path[0] == HYDRA else mapping_of(item)  # Hydra checks its own keys
             unknown = _unknown(cfg, path, below)
             if unknown is not None and not _adds(item):
                 raise ConfigCompositionException(f"Could not override '{unknown}'.")
-        fill(cfg, cfg)
+        if not filled:
+            fill(cfg, cfg)
         return cfg
+
+    def _merged(
+        self, defaults: list[ResultDefault], repo: IConfigRepository
+    ) -> tuple[DictConfig, bool]:
+        """Return what the files of a list give together, and whether no argument is missing.
+
+        Of the zoo's own files, what was read before is kept: Hydra's files, which begin each list,
+        and each list. The missing arguments of their targets are added; these are recorded, so that
+        nothing is imported.
+        """
+        files = repo.delegate if isinstance(repo, CachingConfigRepository) else repo
+        if not isinstance(files, Repository) or not files.is_own:
+            return super()._compose_config_from_defaults_list(defaults, repo), False
+        key, first = (*files.addresses, *map(_key, defaults)), _first_after_hydra(defaults)
+        cfg: DictConfig | None = _kept.get(key)
+        if cfg is not None:
+            return cfg, True
+
+        hydra_key = (*files.addresses, *map(_key, defaults[:first]))
+        cfg = _kept.get(hydra_key)
+        if cfg is None:
+            cfg = super()._compose_config_from_defaults_list(defaults[:first], repo)
+            _kept.keep(hydra_key, cfg, files.states)
+        read = [self._load_single_config(default, repo) for default in defaults[first:]]
+        try:
+            with flag_override(cfg, "no_deepcopy_set_nodes", True):
+                cfg.merge_with(*(one.config for one in read))
+            usual = not any(one.is_schema_source for one in read)  # a class that a user registers
+        except OmegaConfBaseException:  # Hydra's error names the file
+            usual = False
+        if not usual:
+            return super()._compose_config_from_defaults_list(defaults, repo), False
+        fill(cfg, cfg)
+        _kept.keep(key, cfg, files.states)
+        return cfg, True
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        """Return what a file adds; Hydra changes it unless it belongs to a part of its own."""
+        found = super()._load_single_config(default, repo)
+        read = repo.load_config(str(default.config_path))
+        if read is not None and found.config is read.config:
+            found = copy.copy(found)
+            found.config = copy.deepcopy(found.config)
+        return found
 
     def _load_configuration_impl(
         self,
@@ -278,13 +263,28 @@ class Loader(ConfigLoaderImpl):
             if known is not None and path[-1] in known:
                 yield choice
 
-    def choices(self, config_name: str | None, overrides: Sequence[str]) -> dict[str, str | None]:
+    def choices(self, config_name: str | None, overrides: Sequence[str]) -> Choices:
         """Return the choice of every group under these overrides."""
-        key = (config_name, *overrides)
-        if key not in self._choices:
-            found = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
-            self._choices[key] = dict(found.overrides.known_choices)
-        return self._choices[key]
+        searched = any(item.startswith(SEARCH_PATH) for item in overrides)
+        kept = _kept if self._files.is_own and not searched else self._kept
+        key = (*self._files.addresses, config_name, *overrides)
+        found: Choices | None = kept.get(key)
+        if found is None:
+            defaults = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
+            found = dict(defaults.overrides.known_choices)
+            kept.keep(key, found, self._files.states)
+        return found
+
+
+def _key(default: ResultDefault) -> tuple[str | bool | None, ...]:
+    """Return what identifies a file in a list, and where its content belongs."""
+    return default.config_path, default.package, default.primary, default.is_self
+
+
+def _first_after_hydra(defaults: Sequence[ResultDefault]) -> int:
+    """Return the number of Hydra's own files, which begin a list."""
+    paths = [str(default.config_path) for default in defaults]
+    return next((at for at, path in enumerate(paths) if not path.startswith("hydra/")), len(paths))
 
 
 def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None]) -> list[str]:
@@ -310,40 +310,6 @@ def row_name(name: str, departures: Sequence[str]) -> str:
     return "+".join([name, *departures])
 
 
-def keys_beside(cfg: DictConfig, path: Sequence[str]) -> list[str] | None:
-    """Return the keys of the part that contains a key, also those that the files leave out.
-
-    Nothing is imported.
-
-    Args:
-        cfg: configuration, or a part of it.
-        path: components of the key.
-
-    Returns:
-        The names; None if the key is in no part, or in one whose arguments are not recorded.
-    """
-    node: DictConfig | None = cfg
-    part: str | None = cfg.get(TARGET)
-    for name in path[:-1]:
-        known = recorded_arguments(part) if part else None
-        argument = known.named.get(name) if known else None
-        child = node._get_node(name, validate_access=False) if node is not None else None
-        node = child if isinstance(child, DictConfig) and not _is_special(child) else None
-        part = (node.get(TARGET) if node is not None else None) or (
-            part_of(argument) if argument else None
-        )
-    known = recorded_arguments(part) if part else None
-    if known is None or known.takes_any:
-        return None
-    written = [str(name) for name in node] if node is not None else []
-    return list(dict.fromkeys([*known.named, *written, *INSTANTIATE_KEYS]))
-
-
-def _is_special(node: DictConfig | ListConfig) -> bool:
-    """Return whether a node is null, a link to another node, or must be given."""
-    return bool(node._is_none() or node._is_interpolation() or node._is_missing())
-
-
 def _files(repo: IConfigRepository, group: str, choice: str) -> DictConfig:
     """Return the content of a choice of a group, after that of the choices that it begins with."""
     found = repo.load_config(f"{group}/{choice}")
@@ -362,43 +328,6 @@ def _files(repo: IConfigRepository, group: str, choice: str) -> DictConfig:
     merged = OmegaConf.merge(*begins, config)
     assert isinstance(merged, DictConfig)
     return merged
-
-
-def fill(cfg: DictConfig, names: Iterable[Any]) -> None:
-    """Add the missing arguments of all targets in some nodes, in place.
-
-    Args:
-        cfg: configuration.
-        names: keys of the nodes; keys that do not exist are ignored.
-
-    Raises:
-        ZooError: a target cannot be imported.
-    """
-    for name in list(names):
-        node = cfg._get_node(name)
-        if name != HYDRA and isinstance(node, DictConfig):
-            cfg[name] = complete(OmegaConf.to_container(node), where=f"{name!s}.")
-
-
-def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
-    """Create the parts on the path to a key that are null, in place.
-
-    For the key ``backbone.lora.rank``, this is ``backbone.lora``.
-
-    Args:
-        cfg: configuration.
-        path: components of the key.
-    """
-    node: Any = cfg
-    for name in path[:-1]:
-        if not isinstance(node, DictConfig) or name not in node:
-            return
-        child = node._get_node(name)
-        if child is not None and child._is_none() and TARGET in node:
-            argument = arguments_of_target(node[TARGET]).named.get(str(name))
-            if part := part_of(argument or Argument(None)):
-                node[name] = complete({TARGET: part})
-        node = node._get_node(name)
 
 
 def check_choice_of_group(override: Override, choices: Sequence[str]) -> None:
@@ -447,16 +376,16 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
     node: Any = cfg
     parent = ""
     for name in key.split("."):
-        if isinstance(node, ListConfig) and not _is_special(node) and not name.isdigit():
+        if isinstance(node, ListConfig) and not is_special(node) and not name.isdigit():
             raise ZooError(
                 f"{override.input_line}: {parent} is a list, without keys; set all of it, such as "
                 f"{parent}=[A,B]."
             )
-        if not isinstance(node, DictConfig) or _is_special(node):
+        if not isinstance(node, DictConfig) or is_special(node):
             return
         node = node._get_node(name, validate_access=False)
         parent = f"{parent}.{name}".lstrip(".")
-    if not isinstance(node, DictConfig | ListConfig) or _is_special(node):
+    if not isinstance(node, DictConfig | ListConfig) or is_special(node):
         return
 
     if override.is_sweep_override():
@@ -471,13 +400,6 @@ def check_kind(cfg: DictConfig, override: Override) -> None:
         below = [str(name) for name in node if name not in INSTANTIATE_KEYS]
         example = f" such as {{{below[0]}: VALUE}}" if below else ""
         raise ZooError(f"{override.input_line}: {key} takes a mapping{example}.")
-
-
-def named_packages(text: str) -> set[str]:
-    """Return the packages, besides the zoo, of the targets in an override or a YAML file."""
-    targets = (target for target in named_targets(text) if not target.startswith(OPTIMIZERS))
-    packages = {target.partition(".")[0] for target in targets}
-    return packages.difference(OWN_PACKAGES)
 
 
 def _root(override: Override) -> str:
@@ -503,7 +425,7 @@ def _unknown(cfg: DictConfig, path: Sequence[str], value: Mapping[str, Any] | No
     """
     node: Any = cfg
     for name in path:
-        if not isinstance(node, DictConfig) or _is_special(node):
+        if not isinstance(node, DictConfig) or is_special(node):
             return None
         node = node._get_node(name, validate_access=False)
     if node is None:

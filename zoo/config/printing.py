@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from omegaconf import Container, DictConfig, OmegaConf, open_dict
 
 from zoo.config.compose import compose
-from zoo.config.loader import HYDRA
+from zoo.config.filling import HYDRA
 from zoo.config.sources import Folders, composed
 from zoo.config.unknown import unknown_key
 from zoo.errors import ZooError

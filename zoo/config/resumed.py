@@ -8,7 +8,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from zoo.config.loader import named_packages
+from zoo.config.repository import named_packages
 from zoo.config.writing import override_key
 from zoo.disk.parsing import parse_object, parse_yaml
 from zoo.disk.run_folder import OVERRIDES, RUN_CARD

@@ -12,7 +12,8 @@ from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from zoo.config.loader import HYDRA, SEARCH_PATH, Loader
+from zoo.config.filling import HYDRA
+from zoo.config.loader import SEARCH_PATH, Loader
 from zoo.machine.launch import register_resolvers
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -6,7 +6,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from zoo.config.loader import HYDRA, PARTS, SEARCH_PATH, keys_beside
+from zoo.config.filling import HYDRA, keys_beside
+from zoo.config.loader import PARTS, SEARCH_PATH
 from zoo.config.signatures import moved_key
 from zoo.config.sources import Folders, composed, job_loader
 from zoo.config.targets import INSTANTIATE_KEYS

@@ -7,10 +7,10 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from zoo.report.figures import lay_out, write_png, write_svg
 from zoo.report.palette import STYLES, places
 from zoo.results.groups import by_system, by_test_set, test_set_label
 from zoo.results.names import COMPUTATION_AWARE, main_score
@@ -73,15 +73,15 @@ def plot_curves(
         scale = 1.4 if len({row.system for row in rows if row.kind == "system"}) > MANY else 1.0
         size = WIDTH * scale * len(panels), 4 * scale * max(1, len(groups))
         figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
         # A figure without rows has one line of empty panels.
         axes = figure.subplots(max(1, len(groups)), len(panels), squeeze=False)
         for axes_of_group, (key, group) in zip(axes, groups.items(), strict=False):
             _panels(axes_of_group, panels, group, title=test_set_label(key))
         _legend(figure, axes.flat, flagged=any(row.flags for row in rows))
         paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-        figure.savefig(paths[0], dpi=160)
-        figure.savefig(paths[1], metadata={"Date": None})
+        lay_out(figure)
+        write_png(figure, paths[0], dpi=160)
+        write_svg(figure, paths[1])
     return paths
 
 

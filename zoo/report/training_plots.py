@@ -10,12 +10,12 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from zoo.disk.files import atomic_file
+from zoo.report.figures import lay_out, write_png, write_svg
 from zoo.report.palette import STYLES
 from zoo.report.plots import GREY, STYLE
 from zoo.results.names import main_score
@@ -88,7 +88,6 @@ def plot_training(training: TrainingRun, path: Path, *, title: str, headline: st
     rows = max(1, math.ceil(len(panels) / columns))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows + 0.8), layout="constrained")
-        FigureCanvasAgg(figure)
         place = {"x": 0.008, "ha": "left"}
         figure.suptitle(headline, **place, fontsize=13, fontweight="bold", color="#21211d")
         figure.supxlabel(title, **place, fontsize=10, color="#55554f")
@@ -96,8 +95,9 @@ def plot_training(training: TrainingRun, path: Path, *, title: str, headline: st
             _draw(axis, panel)
         for axis in figure.axes[len(panels) :]:
             axis.remove()
+        lay_out(figure)
         with atomic_file(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=140)
+            write_png(figure, temporary, dpi=140)
 
 
 def panel_svg(panel: Panel) -> str:
@@ -109,7 +109,8 @@ def panel_svg(panel: Panel) -> str:
         axis.patch.set_alpha(0.0)
         _draw(axis, panel, with_title=False)
         text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        lay_out(figure)
+        write_svg(figure, text)
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
