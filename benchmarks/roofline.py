@@ -7,8 +7,9 @@
     python benchmarks/roofline.py --small                     seconds
 
 The floor of a matrix product, a convolution or an attention is the larger of two times: its inputs
-and outputs divided by the bandwidth of a large matrix-vector product, and its operations divided by
-the speed of a large matrix product, both measured in the same run with the same type and threads.
+and outputs divided by the bandwidth of a large matrix-vector product in float32, and its operations
+divided by the speed of a large matrix product in the type of the weights, both measured in the same
+run with the same threads.
 The floor of a stage is the sum. All else (normalisation, activations, beams, Python) has none.
 
 The same audio is streamed twice: for the clock alone, then with every operator timed and counted.
@@ -81,7 +82,7 @@ class Machine:
     """What the machine can do.
 
     Attributes:
-        bandwidth: Bytes per second that a matrix-vector product reads.
+        bandwidth: Bytes per second that a matrix-vector product in float32 reads.
         speed: Floating-point operations per second of a matrix product.
     """
 
@@ -94,15 +95,17 @@ class Machine:
 
 
 def measured_machine(options: argparse.Namespace) -> Machine:
-    """Return the best of some trials."""
-    dtype = DTYPES[options.dtype]
-    square = torch.randn(options.product, options.product).to(dtype)
+    """Return the best of some trials.
+
+    The matrix of the matrix-vector product is float32: PyTorch's kernels for other types read
+    memory more slowly than it allows.
+    """
+    square = torch.randn(options.product, options.product).to(DTYPES[options.dtype])
     columns = 4096
-    rows = options.megabytes * 1_000_000 // columns // dtype.itemsize
-    long = torch.randn(rows, columns).to(dtype)
-    vector = torch.randn(columns).to(dtype)
+    long = torch.randn(options.megabytes * 1_000_000 // columns // 4, columns)
+    vector = torch.randn(columns)
     return Machine(
-        bandwidth=long.numel() * dtype.itemsize / best_time(lambda: long @ vector),
+        bandwidth=long.nbytes / best_time(lambda: long @ vector),
         speed=2 * options.product**3 / best_time(lambda: square @ square),
     )
 
