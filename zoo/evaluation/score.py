@@ -170,7 +170,7 @@ def row_settings(
         batch_size=row.settings.batch_size or settings.batch_size,
         convention=convention_of(instances, settings.convention),
         resegmentation=settings.resegmentation,
-        encoder=encoder.signature if (encoder := settings.resegmenter.encoder) else None,
+        encoder=settings.resegmenter.encoder_name,
         rules=settings.rules,
         view=settings.view,
         talks=len(talks),

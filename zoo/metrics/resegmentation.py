@@ -39,6 +39,11 @@ class Resegmenter:
         check_choice("re-segmentation", self.method, get_args(Resegmentation))
         check_encoder(self.method, self.encoder)
 
+    @property
+    def encoder_name(self) -> str | None:
+        """The encoder in signatures; None for a method without one."""
+        return self.encoder.signature if self.encoder else None
+
     def check(self) -> None:
         """Raise ZooError if the encoder, where the method has one, is missing."""
         if self.encoder is not None:
@@ -58,8 +63,7 @@ class Resegmenter:
 
     def signature(self, rules: Rules) -> str:
         """Return the method for signatures, under the given counting rules."""
-        encoder = self.encoder.signature if self.encoder else None
-        return resegmentation_name(self.method, rules, encoder)
+        return resegmentation_name(self.method, rules, self.encoder_name)
 
     def assign(
         self, units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules

@@ -120,7 +120,7 @@ class WordEncoder:
             rows = self._encode_batch([sentences[index] for index in batch])
             for index, (vectors, words) in zip(batch, rows, strict=True):
                 vectors = torch.nn.functional.normalize(vectors, dim=-1)
-                encoded[index] = (vectors.cpu().numpy(), words)
+                encoded[index] = (vectors.numpy(), words)
         return [encoded[index] for index in range(len(sentences))]
 
     def vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
@@ -147,9 +147,9 @@ class WordEncoder:
             for (hidden, owners), (first, last, begin, end) in zip(rows, batch, strict=True):
                 # the direction of a sum of subwords is that of their mean
                 sums = hidden.new_zeros(last - first, hidden.shape[1])
-                sums.index_add_(0, torch.tensor(owners, device=hidden.device), hidden)
+                sums.index_add_(0, torch.tensor(owners), hidden)
                 means = torch.nn.functional.normalize(sums, dim=-1)
-                found.append(means[begin - first : end - first].float().cpu().numpy())
+                found.append(means[begin - first : end - first].float().numpy())
         width = self._network.config.hidden_size
         return np.concatenate([np.zeros((0, width), np.float32), *found])
 
@@ -157,7 +157,10 @@ class WordEncoder:
     def _encode_batch(
         self, sentences: Sequence[Sequence[str]]
     ) -> Iterator[tuple[Tensor, list[int]]]:
-        """Yield the vectors (subwords, width) of each sentence, and the word of each subword."""
+        """Yield the vectors (subwords, width) of each sentence, and the word of each subword.
+
+        The vectors are on the CPU.
+        """
         assert self._network is not None, "call load first"
         longest = getattr(self._network.config, "max_position_embeddings", None)
         inputs = self._tokenizer(
@@ -174,7 +177,7 @@ class WordEncoder:
             attention_mask=inputs["attention_mask"].to(device),
             output_hidden_states=True,
         )
-        hidden = output.hidden_states[self._layer].double()
+        hidden = output.hidden_states[self._layer].cpu().double()  # one transfer per batch
         for row in range(len(sentences)):
             words = inputs.word_ids(row)
             subwords = [index for index, word in enumerate(words) if word is not None]
