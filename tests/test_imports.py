@@ -280,7 +280,7 @@ WRITERS = {  # functions that write what need not survive a crash or cannot be r
     "zoo/data/cache.py": {"lock_folder"},  # empty files
     "zoo/data/manifest_index.py": {"write"},  # in a folder that is renamed when it is complete
     "zoo/metrics/comet/score.py": {"main"},  # a standard stream
-    "zoo/metrics/resegment.py": {"_quiet_stderr"},  # nothing
+    "zoo/metrics/mwer_segmenter.py": {"_quiet_stderr"},  # nothing
     "zoo/synthesizers/xtts_process.py": {"main"},  # a standard stream
     "zoo/results/store.py": {"append"},  # an incomplete line is skipped and overwritten
 }

@@ -10,7 +10,7 @@ import pytest
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.moses import moses_tokens
-from zoo.metrics.resegment import mwer_segment
+from zoo.metrics.mwer_segmenter import mwer_segment
 from zoo.metrics.rules import RULES
 from zoo.metrics.soft_segmenter import similarity, soft_segment
 
@@ -100,7 +100,7 @@ def test_a_latin_run_is_never_divided() -> None:
 def test_an_aligner_that_loses_words_or_segments_is_refused(
     aligned: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.metrics.resegment._mweralign", lambda *_: aligned)
+    monkeypatch.setattr("zoo.metrics.mwer_segmenter._mweralign", lambda *_: aligned)
     with pytest.raises(ZooError, match="lost words; check that version"):
         words("a b c", ["a", "b c"])
 
@@ -110,7 +110,7 @@ def test_long_work_is_announced(
 ) -> None:
     caplog.set_level(logging.INFO)
     for least, announced in ((7, False), (6, True)):
-        monkeypatch.setattr("zoo.metrics.resegment.LONG_WORK", least)
+        monkeypatch.setattr("zoo.metrics.mwer_segmenter.LONG_WORK", least)
         words("a b", ["a", "b c"])
         assert ("2 words to segments of 3" in caplog.text) == announced
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
 from zoo.metrics.meaning_segmenter import WordEncoder, meaning_segment
-from zoo.metrics.resegment import mwer_segment
+from zoo.metrics.mwer_segmenter import mwer_segment
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import package_version
 from zoo.metrics.soft_segmenter import soft_segment
