@@ -365,3 +365,8 @@ def remove_new(folder: Path, before: Collection[Path]) -> None:
 def relative_path(path: Path) -> Path:
     """Return a path relative to the working directory if it lies below that directory."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def portable_name(name: str) -> str:
+    """Return a name that is equal on every machine: of an absolute path, its last part only."""
+    return Path(name).name if Path(name).is_absolute() else name

@@ -8,13 +8,13 @@ whole wav files with their gaps, and keep case and punctuation.)
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from transformers.models.whisper.english_normalizer import (
     BasicTextNormalizer,
     EnglishTextNormalizer,
 )
 
+from zoo.disk.files import portable_name
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.longform import join_units, spacing
@@ -231,9 +231,5 @@ class _ErrorScorer:
 
 
 def asr_facts(recogniser: str, normaliser: Normaliser) -> dict[str, str | None]:
-    """Return the recogniser and the normaliser for signatures.
-
-    Only the last part of an absolute path is used, so that signatures are equal on every machine.
-    """
-    name = Path(recogniser).name if Path(recogniser).is_absolute() else recogniser
-    return {"asr": name, "normalizer": normaliser.name}
+    """Return the recogniser and the normaliser for signatures, which are equal on every machine."""
+    return {"asr": portable_name(recogniser), "normalizer": normaliser.name}

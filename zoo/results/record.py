@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from zoo.disk.files import write_text
+from zoo.disk.files import portable_name, write_text
 from zoo.disk.run_folder import RESULTS
 from zoo.results.join import FinishedRun, find_runs, read_provenance
 from zoo.results.names import COMPUTATION_AWARE, Column, columns
@@ -126,7 +126,7 @@ def _shortened(row: Row, shown: Collection[str]) -> Row:
         view=kept.view,
         talks=kept.talks,
         metrics=kept.metrics,
-        weights={key: _weights_name(name) for key, name in kept.weights.items()},
+        weights={key: portable_name(name) for key, name in kept.weights.items()},
         parameters=kept.parameters,
         reference_segments=kept.reference_segments,
         comet=kept.comet,
@@ -140,8 +140,3 @@ def _shortened(row: Row, shown: Collection[str]) -> Row:
         talks=(),
         stages={},
     )
-
-
-def _weights_name(name: str) -> str:
-    """Return the name of a folder of weights without the path; a hub id as it is."""
-    return Path(name).name if Path(name).is_absolute() else name

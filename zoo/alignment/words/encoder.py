@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from transformers import MODEL_MAPPING, AutoConfig, AutoModel
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_network, load_part, load_tokenizer
+from zoo.disk.files import portable_name
 from zoo.errors import ZooError, check_numbers
 
 Matrix = NDArray[np.float64]
@@ -58,11 +58,8 @@ class WordEncoder:
 
     @property
     def signature(self) -> str:
-        """The encoder in signatures of scores, which are equal on every machine.
-
-        Only the last part of an absolute path is used.
-        """
-        name = Path(self.name).name if Path(self.name).is_absolute() else self.name
+        """The encoder in signatures of scores, which are equal on every machine."""
+        name = portable_name(self.name)
         return name if self.layer is None else f"{name}, layer {self.layer}"
 
     def check(self) -> None:
