@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "interop": {
         *CONTRACT,
         "zoo.audio",
-        "zoo.config.secrets",
+        "zoo.machine.secrets",
         "zoo.disk.parsing",
         "zoo.talks",
         "zoo.machine.devices",

@@ -20,13 +20,13 @@ from zoo import commands
 from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
 from zoo.commands.report import main as report
 from zoo.config import compose
-from zoo.config.commands import run_script
 from zoo.data.cache import cache_root
 from zoo.data.readers.entries import required
 from zoo.disk.files import check_links, unusable_path
 from zoo.errors import ZooError
 from zoo.formats import text
 from zoo.machine import launch
+from zoo.machine.commands import run_script
 from zoo.prepare.job import prepare
 from zoo.results.files import row_folder
 from zoo.results.join import find_runs

@@ -29,7 +29,7 @@ def translate() -> None:
     """Translate the files that the command line names; see ``conf/translate.yaml``."""
     with ending_on_interrupt():
         from zoo.config import entry_point
-        from zoo.config.commands import run_script
+        from zoo.machine.commands import run_script
         from zoo.translate.command_line import to_overrides
 
         def start() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import yaml
 from rich.console import Group, RenderableType
 
-from zoo.config.commands import named_path, program, run_script
 from zoo.disk.parsing import parse_yaml
 from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError, check_numbers, shorten_list
@@ -21,6 +20,7 @@ from zoo.evaluation.comet import runs_with_comet
 from zoo.evaluation.matched import match_latencies
 from zoo.evaluation.ratings import with_ratings
 from zoo.evaluation.significance import with_significance
+from zoo.machine.commands import named_path, program, run_script
 from zoo.metrics.significance import Resampling
 from zoo.progress import wide_console
 from zoo.report.matched import matched_tables

@@ -8,10 +8,10 @@ from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any
 
-from zoo.config.commands import INSTALLED
 from zoo.config.recorded import read_signatures
 from zoo.config.shipped import REPOSITORY
 from zoo.errors import ZooError, check_choice
+from zoo.machine.commands import INSTALLED
 
 TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra

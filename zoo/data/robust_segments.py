@@ -14,7 +14,7 @@ from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.data.views import sentences
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
-from zoo.talks import LazyTalks, Segment, Talk
+from zoo.talks import LazyTalks, Segment, Talk, blocks_of
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
@@ -368,8 +368,3 @@ class RobustSegments:
     def _chunks_of(self, talk: Talk, multiplier: int) -> int:
         """Return the number of chunks of a talk in whole encoder blocks; the last may be padded."""
         return multiplier * blocks_of(talk, round(multiplier * self.chunk_seconds * SAMPLE_RATE))
-
-
-def blocks_of(talk: Talk, block: Samples) -> int:
-    """Return the number of blocks of ``block`` samples in a talk; the last may be padded."""
-    return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))

@@ -25,10 +25,10 @@ from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained.messages import quiet
-from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import atomic_file, write_text
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, shorten_list
+from zoo.machine.commands import job_command, named_path, program, run_script
 
 WEIGHTS = "model.safetensors"
 # Types of weights and of counters beside them. The others belong to quantized models, whose scales

@@ -23,11 +23,10 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
 )
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
-from zoo.data.robust_segments import blocks_of
 from zoo.disk.files import atomic_file
 from zoo.machine.devices import fast_bfloat16
 from zoo.progress import show_progress
-from zoo.talks import Talk
+from zoo.talks import Talk, blocks_of
 from zoo.types import Frames, Samples
 
 PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches
