@@ -50,7 +50,8 @@ def _problem(choice: str, config: Mapping[str, Any]) -> str | None:
     kind: Any = target_of(compose("evaluate", [f"{GROUP}={choice}"])[GROUP])
     parts = kind.user_parts
     if not parts or any(config[choice][part] is not None for part in parts):
-        return kind.problem(language(config["target_language"]))
+        problem: str | None = kind.problem(language(config["target_language"]))
+        return problem
     if choices(overrides()).get("size") == SMALL:
         return ""
     return f"set {' and '.join(f'{choice}.{part}={parts[part]}' for part in parts)} ({PAGE})"
