@@ -18,8 +18,8 @@ from itertools import islice
 
 from harness import parser_of, print_result, print_table
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.errors import check_choice
+from zoo.machine.commands import run_script
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.sources import source
 from zoo.systems.base import StreamingSystem

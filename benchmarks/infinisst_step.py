@@ -24,9 +24,9 @@ from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
+from zoo.machine.commands import run_script
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem

@@ -17,8 +17,8 @@ import torch
 from harness import MINUTE, add_overrides, parser_of, print_result
 from zoo.audio import files as audio
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.data import manifest
+from zoo.machine.commands import run_script
 from zoo.talks import Segment, Talk
 from zoo.types import SAMPLE_RATE, Seconds
 

@@ -29,7 +29,7 @@ from websockets.exceptions import ConnectionClosed
 
 from harness import add_overrides, parser_of, print_result, print_table, recording, rounded
 from live_servers import simulstream_server, zoo_server
-from zoo.config.commands import run_script
+from zoo.machine.commands import run_script
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 SYSTEM = "infinisst"

@@ -29,7 +29,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from harness import parser_of, print_result, print_table, recording, rounded
 from live_servers import Server, zoo_server
-from zoo.config.commands import run_script
+from zoo.machine.commands import run_script
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 SIZES = {

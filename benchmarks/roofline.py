@@ -47,10 +47,10 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.backbones.whisper import Whisper
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
+from zoo.machine.commands import run_script
 from zoo.machine.int8 import DecoderWeights
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.turn_taking import TurnTaking

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import MINUTE, ROOT, parser_of, print_result, print_table, whole_number
-from zoo.config.commands import run_script
 from zoo.disk.files import write_text
 from zoo.errors import BAD_INPUT, ZooError, check_choice
+from zoo.machine.commands import run_script
 from zoo.tracking.provenance import git_state, hardware, versions
 
 SPEEDUP = "_speedup"

@@ -34,9 +34,9 @@ from zoo.backbones.base import Units, UnitSpeech
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.machine.commands import run_script
 from zoo.streaming.session import SpeechRequest
 from zoo.systems.base import StreamingSystem
 from zoo.types import Hypothesis, Seconds, SpeechChunk

@@ -26,9 +26,9 @@ from streamatt_weights import save_random_seamless
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
+from zoo.machine.commands import run_script
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk

@@ -31,8 +31,8 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.causal.layers import FastLayers
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
+from zoo.machine.commands import run_script
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk

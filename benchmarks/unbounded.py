@@ -20,7 +20,7 @@ from torch import Tensor
 
 from harness import MINUTE, add_overrides, parser_of, print_result, print_table
 from zoo.config import build, compose, machine
-from zoo.config.commands import run_script
+from zoo.machine.commands import run_script
 from zoo.progress import audio_progress
 from zoo.streaming.simulate import Source, Stream, simulate
 from zoo.streaming.sources import talk_chunks

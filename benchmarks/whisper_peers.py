@@ -33,13 +33,13 @@ from torch import Tensor
 
 from harness import ROOT, parser_of, print_result, print_table
 from zoo.audio import files as audio
-from zoo.config.commands import run_script
 from zoo.data.readers.folder import Folder
 from zoo.data.transcripts import with_transcripts
 from zoo.errors import ZooError
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.languages import language
+from zoo.machine.commands import run_script
 from zoo.streaming.simulate import locate_units
 from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Seconds

@@ -33,9 +33,9 @@ from whisper_plain import PlainWhisper
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.whisper import Whisper
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
+from zoo.machine.commands import run_script
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem
 from zoo.types import SpeechChunk

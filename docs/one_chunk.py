@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
-from zoo.config.commands import run_script
 from zoo.errors import ZooError
 from zoo.evaluation.talks import reference_segments
+from zoo.machine.commands import run_script
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import mark_final, simulate
 from zoo.streaming.sources import sources

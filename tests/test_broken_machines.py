@@ -131,28 +131,28 @@ def test_what_cannot_be_read_or_written_is_refused_first(
 
 # Wrong inputs, for which nobody waits until networks are imported.
 EARLY = {
-    "translate README.md": "Audio file README.md is damaged, not audio, or",
+    "README.md": "Audio file README.md is damaged, not audio, or",
 }
 SCRIPT = """
 import sys
-from zoo import commands
+from zoo.translate.__main__ import main
 sys.argv[0] = "evaluate.py"
 try:
-    getattr(commands, sys.argv.pop(1))()
+    main()
 finally:
     print(*sorted({"lightning", "transformers", "peft"} & set(sys.modules)))
 """
 
 
-@pytest.mark.parametrize("line", EARLY)
-def test_wrong_files_are_refused_before_networks_are_imported(line: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", EARLY)
+def test_wrong_files_are_refused_before_networks_are_imported(name: str, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("Words.\n")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *line.split(" ")],
+        [sys.executable, "-c", SCRIPT, name],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     assert (done.returncode, done.stdout) == (BAD_INPUT, "\n"), done.stderr
-    assert done.stderr.startswith(f"error: {EARLY[line]}")
+    assert done.stderr.startswith(f"error: {EARLY[name]}")

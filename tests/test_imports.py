@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import zoo
+
 ROOT = Path(__file__).resolve().parents[1]
 CONTRACT = {
     "zoo.types",
@@ -25,6 +27,7 @@ MAY_IMPORT = {
         "zoo.talks",
         "zoo.disk.files",
         "zoo.metrics",
+        "zoo.version",
         "zoo.recognisers.base",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
@@ -44,7 +47,7 @@ MAY_IMPORT = {
     "interop": {
         *CONTRACT,
         "zoo.audio",
-        "zoo.config.secrets",
+        "zoo.machine.secrets",
         "zoo.disk.parsing",
         "zoo.talks",
         "zoo.machine.devices",
@@ -146,9 +149,7 @@ def test_a_noun_imports_only_the_contract(noun: str) -> None:
     wrong = [
         (file, name)
         for file, name in imports(f"zoo/{noun}")
-        if within(name, {"zoo"})
-        and not within(name, MAY_IMPORT[noun])
-        and name != "zoo.__version__"
+        if within(name, {"zoo"}) and not within(name, MAY_IMPORT[noun])
     ]
     assert wrong == []
 
@@ -188,6 +189,19 @@ def test_what_serves_all_families_imports_none(package: str) -> None:
     ] == []
 
 
+def test_networks_know_no_corpus() -> None:
+    """Only a family's objective, which no network imports, reads examples of a corpus."""
+    above = {f"zoo.{name}" for name in ("config", "training", "objectives", "prepare", "commands")}
+    wrong = [
+        (file, name)
+        for file, name in imports("zoo/backbones")
+        if within(name, above)
+        or (not file.endswith("/objective.py") and within(name, {"zoo.data"}))
+        or (not file.endswith("/objective.py") and "objective" in name.split("."))
+    ]
+    assert wrong == []
+
+
 def test_what_is_common_to_backbones_imports_no_family() -> None:
     others = {f"zoo.backbones.{family}" for family in families()}
     assert [
@@ -206,9 +220,18 @@ def test_no_two_packages_import_each_other() -> None:
     pairs = {
         (Path(file).relative_to("zoo").parts[0].removesuffix(".py"), name.split(".")[1])
         for file, name in imports("zoo")
-        if name.startswith("zoo.") and not file.endswith("/__main__.py")
+        if name.startswith("zoo.")
     }
     assert {(a, b) for a, b in pairs if a < b and (b, a) in pairs} == set()
+
+
+def test_public_names_and_commands_are_imported_by_nothing_below_them() -> None:
+    public = {"zoo.__version__", *(f"zoo.{name}" for name in zoo.__all__)}
+    assert [(file, name) for file, name in imports("zoo") if name in public] == []
+    users = {file for file, name in imports("zoo") if within(name, {"zoo.commands"})}
+    assert {file for file in users if not file.startswith("zoo/commands/")} == {
+        f"zoo/{package}__main__.py" for package in ("", "live/", "prepare/")
+    }
 
 
 def test_no_two_modules_import_each_other() -> None:

@@ -10,12 +10,12 @@ from pkgutil import resolve_name
 
 import pytest
 
-from zoo.config.commands import PREFIX
+from zoo.machine.commands import PREFIX
 from zoo.metrics.comet import score
 
 MODULES = {  # module and arguments: what the last line on stderr has
-    "zoo.backbones.common.pretrained.weights a encoder": "required: other",
-    "zoo.backbones.common.pretrained.weights a encoder b": "error: a/model.safetensors is damaged",
+    "zoo.backbones.common.pretrained.share a encoder": "required: other",
+    "zoo.backbones.common.pretrained.share a encoder b": "error: a/model.safetensors is damaged",
     "zoo.backbones.fbk_conformer.convert a.pt out": "required: --config",
     "zoo.backbones.fbk_conformer.convert a.pt out --config c.yaml": "error: c.yaml is missing",
     "zoo.backbones.infinisst.convert a.pt out": "error: There is no file a.pt;",

@@ -18,22 +18,23 @@ from torch import nn
 from tests.fixtures.processes import ROOT
 from zoo import commands
 from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
-from zoo.commands.report import main as report
 from zoo.config import compose
-from zoo.config.commands import run_script
 from zoo.data.cache import cache_root
 from zoo.data.readers.entries import required
 from zoo.disk.files import check_links, unusable_path
 from zoo.errors import ZooError
 from zoo.formats import text
 from zoo.machine import launch
+from zoo.machine.commands import run_script
 from zoo.prepare.job import prepare
+from zoo.report.__main__ import main as report
 from zoo.results.files import row_folder
 from zoo.results.join import find_runs
 from zoo.talks import check_talk_name
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
+from zoo.translate.__main__ import main as translate
 from zoo.translate.command_line import to_overrides
 from zoo.translate.inputs import find_talks
 
@@ -240,7 +241,7 @@ def test_a_path_that_the_system_refuses(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [f"{command}.py", *arguments])
     with pytest.raises(SystemExit) as left:
-        {**vars(commands), "report": report}[command]()
+        {**vars(commands), "report": report, "translate": translate}[command]()
     assert left.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {REFUSED[given]}")

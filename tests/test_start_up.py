@@ -22,7 +22,7 @@ import sys
 import zoo
 from zoo.commands import evaluate
 from zoo.metrics.soft_segmenter import soft_segment
-from zoo.commands.report import main
+from zoo.report.__main__ import main
 
 evaluate()
 main(["run", "--output", "joined"])

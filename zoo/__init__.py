@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from zoo.machine.imports import end_on_interrupt, is_command
+from zoo.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from zoo.evaluation.callback import StreamingEvaluation as StreamingEvaluation
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from zoo.loading import training_plan as training_plan
     from zoo.results.tables import read_results as read_results
 
-__version__ = "0.2.0"
 __all__ = [
     "StreamingEvaluation",
     "TalksDataModule",

@@ -3,6 +3,7 @@
 Only this module decides which languages are written without spaces between words.
 """
 
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -178,6 +179,11 @@ def check_transcription(model: str, source: Language, target: Language) -> None:
             f"{model} transcribes {source.name} but does not translate it to {target.name}; choose "
             f"it as the transcriber of a cascade, or set target_language={source.code}."
         )
+
+
+def spelling(word: str) -> str:
+    """Return the normal form of a spoken word: in lower case, no punctuation at its ends."""
+    return word.lower().strip(string.punctuation)
 
 
 @cache

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar, overload
 
 from zoo.errors import ZooError
-from zoo.types import Seconds
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 Item = TypeVar("Item", covariant=True)
 # Signs that end a line, change its direction, or control a terminal.
@@ -248,6 +248,11 @@ def without_references(
         source_language: code of the language that is spoken.
     """
     return Talk(name, file, duration, source_language, (Segment(0.0, duration, ""),))
+
+
+def blocks_of(talk: Talk, block: Samples) -> int:
+    """Return the number of blocks of ``block`` samples in a talk; the last may be padded."""
+    return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))
 
 
 class LazyTalks(LazySequence[Talk]):

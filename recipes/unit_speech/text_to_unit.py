@@ -34,9 +34,9 @@ from zoo.backbones.seamless_m4t.data import SeamlessCollator
 from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.units import Codebook, collapse_repetitions
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
-from zoo.data.units import Codebook, collapse_repetitions
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind

@@ -17,9 +17,9 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.units import FRAME, Codebook, collapse_repetitions, mel_filters
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.sampling import Sampler
-from zoo.data.units import FRAME, Codebook, collapse_repetitions, mel_filters
 from zoo.errors import ZooError, check_numbers
 from zoo.talks import Talk
 from zoo.types import Frames

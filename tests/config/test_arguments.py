@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from zoo.config.arguments import check_arguments, check_recorded
-from zoo.config.kinds import as_json, described, fits, from_json, kind_of
 from zoo.errors import ZooError
+from zoo.kinds import as_json, described, fits, from_json, kind_of
 
 
 @dataclass

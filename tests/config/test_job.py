@@ -27,10 +27,10 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.config.commands import run_script
 from zoo.errors import INTERRUPTED, ZooError
 from zoo.evaluation.comparison import system_configurations
 from zoo.machine import launch
+from zoo.machine.commands import run_script
 
 Launch = Callable[..., int]
 

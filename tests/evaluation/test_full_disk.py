@@ -16,12 +16,12 @@ from tests.prepare.conftest import write_corpus
 from tests.report.test_joined import row
 from tests.report.test_joined import run as write_run
 from zoo import commands
-from zoo.commands.report import main as report
 from zoo.config import build, compose
-from zoo.config.commands import run_script
 from zoo.data.minitalks import corpus as minitalks
 from zoo.disk.files import full_disk
 from zoo.machine import launch
+from zoo.machine.commands import run_script
+from zoo.report.__main__ import main as report
 from zoo.training.writing import BackgroundWriter, read_file
 
 

@@ -1,5 +1,6 @@
 """Rows of SimulU's cascades that need XTTS-v2, with and without it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,22 @@ def test_a_named_part_without_the_others_is_refused_before_files_are_written(
     assert (refused.code, refused.out) == (2, "")
     assert message in refused.err
     assert list(here.iterdir()) == []
+
+
+def test_rows_of_another_choice_of_synthesizer_are_left_out(
+    evaluate: Evaluate, mustc: list[str], here: Path, tmp_path: Path
+) -> None:
+    """The parts that a user names are those of the synthesizer, and not of one name."""
+    files = {
+        "synthesizer/voice.yaml": "_target_: zoo.synthesizers.xtts.XTTS\n",
+        "experiment/mine.yaml": "# @package _global_\n"
+        "compare: {text: [], spoken: [synthesizer=voice]}\nvoice: {name: null, reference: null}\n",
+    }
+    for name, content in files.items():
+        (tmp_path / "conf" / name).parent.mkdir(parents=True)
+        (tmp_path / "conf" / name).write_text(content)
+    own = f"hydra.searchpath=[file://{tmp_path / 'conf'}]"
+    done = evaluate(own, "experiment=mine", *mustc)
+    assert done.code == 0, done.err
+    (results,) = here.rglob("results.json")
+    assert {row["system"] for row in json.loads(results.read_text())} == {"text", "text offline"}

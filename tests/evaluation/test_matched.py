@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.evaluation.test_significance import QUICK, REFERENCES, row, write
-from zoo.commands.report import main
 from zoo.evaluation.matched import match_latencies
+from zoo.report.__main__ import main
 from zoo.report.matched import matched_tables
 from zoo.report.text_table import printed_tables
 from zoo.results.row import KnobValue, Row, write_rows

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.evaluation.conftest import Evaluate
-from zoo.commands.report import main
 from zoo.errors import ZooError
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
+from zoo.report.__main__ import main
 from zoo.results.row import KnobValue, Row, read_rows, write_rows
 
 REFERENCES = [f"satz nummer {number} ist hier zu ende" for number in range(12)]

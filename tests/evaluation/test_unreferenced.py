@@ -12,7 +12,6 @@ from torch import Tensor
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
 from tests.evaluation.conftest import Evaluate
-from zoo.commands.report import main as join
 from zoo.data.views import View
 from zoo.errors import ZooError
 from zoo.evaluation.runner import NO_REFERENCES, Evaluator
@@ -25,6 +24,7 @@ from zoo.languages import language
 from zoo.metrics.quality import ChrF
 from zoo.metrics.unreferenced import segments_by_time
 from zoo.policies.turn_taking import TurnTaking
+from zoo.report.__main__ import main as join
 from zoo.report.payload import payload
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk, Target

@@ -33,11 +33,11 @@ from zoo.backbones.common.pretrained.weights import open_tensors
 from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
 from zoo.config import CONF, Config, build, compose
 from zoo.config.records import record_of
-from zoo.config.targets import TARGET
 from zoo.data.corpora import Aligned
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
+from zoo.kinds import TARGET
 from zoo.languages import language
 from zoo.machine.launcher import place
 from zoo.results.join import find_runs, joined_rows

@@ -25,7 +25,7 @@ COMMANDS = {
     "report": (["-m", "zoo.report", "run"], "rich"),
     "card": (["-P", "-m", "zoo.report.card", "run"], "yaml"),
     "convert": (["-m", "zoo.backbones.lst.convert", "a", "b"], "torch"),
-    "installed": (["-c", INSTALLED.format("simulzoo-report", "commands.report", "main")], "rich"),
+    "installed": (["-c", INSTALLED.format("simulzoo-report", "report.__main__", "main")], "rich"),
 }
 
 

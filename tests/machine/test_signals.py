@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from zoo.config.commands import run_script
 from zoo.errors import HUNG_UP, INTERRUPTED, TERMINATED
 from zoo.machine import signals
+from zoo.machine.commands import run_script
 from zoo.machine.signals import exit_code_of_signal, interruptible
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker

@@ -23,7 +23,7 @@ TALK = Talk("talk", None, 2.0, "en", ())
 class Counting(Backbone):
     """Its batch is the number of target words."""
 
-    trains_on = ExcerptConfig
+    trains_on = "ExcerptConfig"
 
     def collator(self) -> object:
         return lambda excerpts: sum(len(excerpt.target) for excerpt in excerpts)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from zoo.commands.report import join, main
 from zoo.errors import ZooError
+from zoo.report.__main__ import join, main
 from zoo.report.contents import headline
 from zoo.results import groups
 from zoo.results.join import find_runs, joined_rows

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from zoo.commands.report import main as report
 from zoo.report import card, leaderboard
+from zoo.report.__main__ import main as report
 from zoo.report.card import CARD, Card, read_card
 from zoo.results.record import Evaluation, read_evaluations, write_evaluations
 from zoo.results.row import KnobValue, Row, write_rows

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.segments import scored_segment
-from zoo.commands.report import join
 from zoo.data import manifest
 from zoo.errors import ZooError
+from zoo.report.__main__ import join
 from zoo.report.ratings import rating_tables
 from zoo.results.names import HUMAN_RATING, columns
 from zoo.results.ratings import FOLDER, NAME, RatedRow, row_id

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.commands.report import main
+from zoo.report.__main__ import main
 from zoo.report.training import headline, tiles, write_training
 from zoo.report.training_plots import running_mean, training_panels
 from zoo.results.row import Row, write_rows

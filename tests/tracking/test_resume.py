@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from zoo import __version__
 from zoo.errors import ZooError
 from zoo.tracking.resume import check_same
+from zoo.version import __version__
 
 CONFIG: dict[str, Any] = {
     "version": __version__,

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from zoo.audio import files as audio
-from zoo.commands import translate
 from zoo.config import build, compose
 from zoo.formats.logs import read_log
 from zoo.formats.subtitles import srt, vtt
@@ -21,6 +20,7 @@ from zoo.languages import language
 from zoo.machine import launch
 from zoo.results.row import KnobValue, read_rows
 from zoo.talks import Talk
+from zoo.translate.__main__ import main as translate
 from zoo.translate.display import Display
 from zoo.translate.microphone import Receive
 from zoo.translate.output import TranslationFolder

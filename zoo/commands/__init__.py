@@ -1,10 +1,8 @@
-"""The commands of jobs: simulzoo-train, -evaluate, -translate, -live and -prepare.
+"""The commands of jobs: simulzoo-train, -evaluate, -live and -prepare.
 
-train.py, evaluate.py and ``python -m`` with zoo.translate, zoo.live and zoo.prepare call them. The
-functions import what they use: Ctrl-C ends a command with a sentence also during these imports.
+train.py, evaluate.py and ``python -m`` with zoo.live and zoo.prepare call them. The functions
+import what they use: Ctrl-C ends a command with a sentence also during these imports.
 """
-
-import sys
 
 from zoo.machine.imports import ending_on_interrupt
 
@@ -23,20 +21,6 @@ def evaluate() -> None:
         from zoo.config import entry_point
 
         entry_point("evaluate", "zoo.commands.evaluation:evaluate")
-
-
-def translate() -> None:
-    """Translate the files that the command line names; see ``conf/translate.yaml``."""
-    with ending_on_interrupt():
-        from zoo.config import entry_point
-        from zoo.config.commands import run_script
-        from zoo.translate.command_line import to_overrides
-
-        def start() -> None:
-            sys.argv[1:] = to_overrides(sys.argv[1:])
-            entry_point("translate", "zoo.translate.job:translate")
-
-        run_script(start)
 
 
 def live() -> None:

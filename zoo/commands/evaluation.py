@@ -9,7 +9,6 @@ from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
-from zoo import __version__
 from zoo.commands.show import ShownRun
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.evaluation.comet import check_texts, find_comet
@@ -39,6 +38,7 @@ from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.tracking.weights import weights_of
+from zoo.version import __version__
 
 
 def evaluate(cfg: Config) -> float | None:

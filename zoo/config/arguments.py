@@ -7,17 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from zoo.config.inspection import REQUIRED
-from zoo.config.kinds import Kind, described, fits
 from zoo.config.shipped import how_to_get
 from zoo.config.signatures import arguments_of_target, moved_key, recorded_arguments
-from zoo.config.targets import (
-    INSTANTIATE_KEYS,
-    OPTIMIZERS,
-    TARGET,
-    check_allowed,
-    check_flags,
-)
+from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, check_allowed, check_flags
 from zoo.errors import LONGEST, ZooError, largest, shorten, unknown_choice
+from zoo.kinds import TARGET, Kind, described, fits
 
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 

@@ -7,7 +7,8 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
-from zoo.config.targets import INSTANTIATE_KEYS, TARGET
+from zoo.config.targets import INSTANTIATE_KEYS
+from zoo.kinds import TARGET
 
 HYDRA = "hydra"  # key of Hydra's own configuration
 

@@ -21,7 +21,6 @@ from omegaconf.errors import OmegaConfBaseException
 from zoo.config import loader
 from zoo.config.checks import check_config, check_languages
 from zoo.config.command_line import config_folders, parse
-from zoo.config.commands import ending_with_reader, exit_with, prepare_output, run_script
 from zoo.config.compose import compose
 from zoo.config.current import is_multirun, overrides, run_folder
 from zoo.config.folders import remove_unused
@@ -33,6 +32,7 @@ from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
 from zoo.disk.files import disk_problem, explained_disk
 from zoo.errors import INTERRUPTED, ZooError
+from zoo.machine.commands import ending_with_reader, exit_with, prepare_output, run_script
 from zoo.machine.cores import check_machine
 from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
 from zoo.machine.signals import interruptible

@@ -29,8 +29,9 @@ from zoo.config.filling import HYDRA, create_parts, fill, is_special, keys_besid
 from zoo.config.kept import Kept
 from zoo.config.repository import OWN_PROVIDERS, Repository, named_packages
 from zoo.config.size import check_small_parts
-from zoo.config.targets import INSTANTIATE_KEYS, TARGET
+from zoo.config.targets import INSTANTIATE_KEYS
 from zoo.errors import ZooError, check_choice
+from zoo.kinds import TARGET
 
 COMMANDS = ("evaluate", "train")  # main files that have experiments
 PARTS = (

@@ -9,8 +9,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from zoo.config.arguments import check_part
 from zoo.config.mistakes import causes, one_line
-from zoo.config.targets import TARGET, locate
+from zoo.config.targets import locate
 from zoo.errors import ZooError
+from zoo.kinds import TARGET
 
 
 def build(node: DictConfig) -> Any:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from zoo.config.commands import INSTALLED
+from zoo.machine.commands import INSTALLED
 
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 SHIPPED = (

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 from zoo.config.inspection import REQUIRED, UNWRITTEN, Argument, Arguments, inspect_arguments
-from zoo.config.kinds import Kind, as_json, from_json
 from zoo.config.recorded import read_signatures
-from zoo.config.targets import FUNCTION_BY_NAME, TARGET, locate
+from zoo.config.targets import FUNCTION_BY_NAME, locate
 from zoo.errors import ZooError
+from zoo.kinds import TARGET, Kind, as_json, from_json
 
 MOVED = {  # keys of earlier versions, and what replaces them
     "training.weight_decay": "optimizer.weight_decay",

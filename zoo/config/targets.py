@@ -8,12 +8,12 @@ from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any
 
-from zoo.config.commands import INSTALLED
 from zoo.config.recorded import read_signatures
 from zoo.config.shipped import REPOSITORY
 from zoo.errors import ZooError, check_choice
+from zoo.kinds import TARGET, path_of
+from zoo.machine.commands import INSTALLED
 
-TARGET = "_target_"
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 RECIPES = "recipes"  # folder beside zoo/ in the repository: trainings that no wheel contains
 OWN_PACKAGES = ("zoo", "lightning", RECIPES)  # may be created without being named by a user
@@ -33,11 +33,6 @@ def function_node(function: FunctionType) -> dict[str, str]:
     """Return the node of a function that is the default of an argument."""
     _default_functions.add(path_of(function))
     return {TARGET: FUNCTION_BY_NAME, "name": path_of(function)}
-
-
-def path_of(thing: type | FunctionType) -> str:
-    """Return the dotted path of a class or function."""
-    return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def locate(target: str, *, where: str = "") -> Any:

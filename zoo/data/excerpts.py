@@ -4,15 +4,14 @@ Passes and excerpts are pure functions of a random generator.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from zoo.audio import files as audio
-from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
+from zoo.data.sampling import EncodeTalks, Pass, Sampler, Sampling, Stretches, TalkFrames
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
 from zoo.errors import ZooError, check_numbers
@@ -161,11 +160,9 @@ class Excerpts(Sampler):
         """Shares of single sentences and of runs; a kind without a share is absent."""
         return list(self._shares.values())
 
-    def encode(
-        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
-    ) -> None:
+    def encode(self, encode_talks: EncodeTalks) -> None:
         """Encode the talks; later excerpts contain the encoder frames that they overlap."""
-        self._encoded = encoder.encode_talks(self.talks, multipliers=multipliers, device=device)
+        self._encoded = encode_talks(self.talks)
 
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List talk, first and last sentence of the excerpts of one pass; see ``Sampler``."""

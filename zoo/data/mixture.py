@@ -1,14 +1,13 @@
 """Mixtures of corpora and directions for one training of one model (StreamUni, section 4.1)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from zoo.data.corpora import Corpus, StoredCorpus, training_talks
 from zoo.data.lazy_mixture import MixedTalks, SharedTalks
-from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
+from zoo.data.sampling import EncodeTalks, Example, Pass, Sampler
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
 from zoo.talks import LazyTalks, Share, Talk
@@ -191,12 +190,10 @@ class MixedSampler(Sampler):
         """Return the sampler of the share of a kind, and its own kind."""
         return self._samplers[kind]
 
-    def encode(
-        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
-    ) -> None:
+    def encode(self, encode_talks: EncodeTalks) -> None:
         """Encode the talks of all shares; see ``Sampler``."""
         for sampler in self.parts:
-            sampler.encode(encoder, multipliers=multipliers, device=device)
+            sampler.encode(encode_talks)
 
 
 class _MixedWindow(MixedSampler):

@@ -1,6 +1,6 @@
 """Robust segments (InfiniSST, section 3.3): parts of whole talks for training, pauses included."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from zoo.audio import files as audio
 from zoo.data.mixture import by_share
-from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
+from zoo.data.sampling import EncodeTalks, Pass, Sampler, Sampling, Stretches, TalkFrames
 from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.data.views import sentences
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
-from zoo.talks import LazyTalks, Segment, Talk
+from zoo.talks import LazyTalks, Segment, Talk, blocks_of
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
@@ -190,14 +190,9 @@ class RobustSegmentSampler(Sampler):
         """Shares of robust segments and of single utterances; a kind without a share is absent."""
         return list(self._shares.values())
 
-    def encode(
-        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
-    ) -> None:
+    def encode(self, encode_talks: EncodeTalks) -> None:
         """Encode the talks of each kind of segment; see ``Sampler``."""
-        self._encoded = [
-            encoder.encode_talks(segments.talks, multipliers=multipliers, device=device)
-            for segments in self._segments
-        ]
+        self._encoded = [encode_talks(segments.talks) for segments in self._segments]
 
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List the segments of one pass, grouped by multiplier; see ``Sampler``."""
@@ -368,8 +363,3 @@ class RobustSegments:
     def _chunks_of(self, talk: Talk, multiplier: int) -> int:
         """Return the number of chunks of a talk in whole encoder blocks; the last may be padded."""
         return multiplier * blocks_of(talk, round(multiplier * self.chunk_seconds * SAMPLE_RATE))
-
-
-def blocks_of(talk: Talk, block: Samples) -> int:
-    """Return the number of blocks of ``block`` samples in a talk; the last may be padded."""
-    return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))

@@ -1,12 +1,11 @@
 """Interfaces that make training examples from talks: passes, samplers and sampler options."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from zoo.languages import Language
@@ -87,24 +86,7 @@ class TalkFrames(Protocol):
         """
 
 
-@runtime_checkable
-class TalkEncoder(Protocol):
-    """Backbone that can encode whole talks once, before training with a frozen encoder."""
-
-    def encode_talks(
-        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
-    ) -> TalkFrames:
-        """Encode whole talks.
-
-        Args:
-            talks: Talks to encode.
-            multipliers: Latency multipliers m to encode the talks with; an encoder block has m
-                chunks.
-            device: Device to encode on.
-
-        Raises:
-            ZooError: The configured encoder cannot encode whole talks.
-        """
+EncodeTalks = Callable[[Sequence[Talk]], TalkFrames]  # runs a frozen encoder over whole talks
 
 
 class Example(Protocol):
@@ -174,15 +156,11 @@ class Sampler(ABC):
             random: Only source of randomness, such as the silence before an example.
         """
 
-    def encode(
-        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
-    ) -> None:
+    def encode(self, encode_talks: EncodeTalks) -> None:
         """Encode the talks with a frozen encoder; later examples contain the encoder frames.
 
         Args:
-            encoder: Backbone whose encoder is frozen.
-            multipliers: Latency multipliers m that a batch may have.
-            device: Device to encode on.
+            encode_talks: Encodes whole talks, for each latency multiplier that a batch may have.
 
         Raises:
             ZooError: The configured encoder cannot encode whole talks.

@@ -1,12 +1,11 @@
 """Samplers for talks that are decoded when they are needed: a pass in windows of talks."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
-import torch
 
-from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
+from zoo.data.sampling import EncodeTalks, Example, Pass, Sampler
 from zoo.errors import ZooError
 from zoo.talks import LazyTalks, Talk
 
@@ -61,9 +60,7 @@ class WindowedSampler(Sampler):
         """Examples are made by the sampler of their window."""
         raise NotImplementedError("take the examples of a window")
 
-    def encode(
-        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
-    ) -> None:
+    def encode(self, encode_talks: EncodeTalks) -> None:
         """Refuse to encode all talks before the training."""
         raise ZooError(
             "Talks of data.lazy=true are not encoded before a training; set encoded=false in the "

@@ -26,12 +26,12 @@ from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig, EveryHead, HeadAlignment
 from zoo.config import Config, build, machine, run_composed
-from zoo.config.commands import program
 from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.evaluation import unit_heads
 from zoo.evaluation.forced import forced_stream
 from zoo.languages import Language
+from zoo.machine.commands import program
 from zoo.progress import show_progress
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Segment, Talk

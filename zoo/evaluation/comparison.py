@@ -7,12 +7,12 @@ from operator import getitem
 from typing import Any
 
 from zoo.config import Config, choices, compose, overrides, plain, row_name
-from zoo.config.kinds import fits, kind_of
 from zoo.config.knob import typed_latency
 from zoo.config.size import LINK, SMALL
 from zoo.config.writing import override_key
 from zoo.errors import ZooError, shorten_list
 from zoo.evaluation.left_out import left_out
+from zoo.kinds import fits, kind_of
 from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
 # keys that an entry of `compare` may change

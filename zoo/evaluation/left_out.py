@@ -1,13 +1,14 @@
-"""The rows of an experiment that need XTTS-v2, where it is missing or lacks the language."""
+"""The rows of an experiment whose synthesizer is not named or lacks the language."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from zoo.config import Config, choices, overrides, plain
+from zoo.config import Config, choices, choices_of, compose, overrides, plain, target_of
 from zoo.config.size import SMALL
 from zoo.languages import language
 
-PARTS = "xtts"  # key of an experiment: name and reference of XTTS-v2, both null by default
-CHOICE = "synthesizer=xtts"  # in the entry of a row
+GROUP = "synthesizer"
+PAGE = "docs/simulu.md"  # on synthesizers
 
 
 class LeftOut(NamedTuple):
@@ -15,7 +16,8 @@ class LeftOut(NamedTuple):
 
     Attributes:
         names: their names in ``compare``.
-        notes: a sentence for the user; none at the small size, whose rows do without XTTS-v2.
+        notes: a sentence for the user; none at the small size, whose rows do without weights that
+            only a user can name.
     """
 
     names: tuple[str, ...] = ()
@@ -23,26 +25,33 @@ class LeftOut(NamedTuple):
 
 
 def left_out(cfg: Config) -> LeftOut:
-    """Return the rows with XTTS-v2 if none of its parts is named or it lacks the target language.
+    """Return the rows whose synthesizer is not named or does not support the target language.
 
-    If one of the parts is named, the rows stay, and what is missing is an error.
+    An experiment names the parts of a synthesizer for all rows under its name, such as ``xtts``. If
+    one of ``Synthesizer.user_parts`` is named, the rows stay, and what is missing is an error.
 
     Args:
         cfg: configuration of the job.
     """
     config = plain(cfg)
-    if PARTS not in config:
-        return LeftOut()
-    names = tuple(name for name, entry in config["compare"].items() if CHOICE in entry)
-    if config[PARTS]["name"] is None and config[PARTS]["reference"] is None:
-        if choices(overrides()).get("size") == SMALL:
-            return LeftOut(names)
-        reason = "set xtts.name=FOLDER and xtts.reference=RECORDING (docs/simulu.md)"
-    else:
-        from zoo.synthesizers.xtts import CODES  # imports torch
+    names: list[str] = []
+    notes: list[str] = []
+    for choice in choices_of("evaluate", GROUP):
+        entries = (config["compare"] or {}).items() if choice in config else ()
+        rows = [name for name, entry in entries if f"{GROUP}={choice}" in entry]
+        if rows and (reason := _problem(choice, config)) is not None:
+            names += rows
+            notes += [f"Rows {', '.join(rows)} are left out: {reason}."] if reason else []
+    return LeftOut(tuple(names), tuple(notes))
 
-        target = language(config["target_language"])
-        if target.code in CODES:
-            return LeftOut()
-        reason = f"XTTS-v2 does not support {target.name}"
-    return LeftOut(names, (f"Rows {', '.join(names)} are left out: {reason}.",))
+
+def _problem(choice: str, config: Mapping[str, Any]) -> str | None:
+    """Return why a synthesizer is left out, empty at the small size; None: it is not."""
+    kind: Any = target_of(compose("evaluate", [f"{GROUP}={choice}"])[GROUP])
+    parts = kind.user_parts
+    if not parts or any(config[choice][part] is not None for part in parts):
+        problem: str | None = kind.problem(language(config["target_language"]))
+        return problem
+    if choices(overrides()).get("size") == SMALL:
+        return ""
+    return f"set {' and '.join(f'{choice}.{part}={parts[part]}' for part in parts)} ({PAGE})"

@@ -12,12 +12,12 @@ from statistics import fmean, stdev
 from torch import Tensor, nn
 
 from zoo.config import Config, build, machine, run_composed
-from zoo.config.commands import program
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
+from zoo.machine.commands import program
 from zoo.metrics.asr import speech_errors
 from zoo.progress import show_progress
 from zoo.synthesizers.cascade import Cascade

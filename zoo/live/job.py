@@ -6,8 +6,8 @@ The settings are checked before the networks are imported, which takes seconds.
 from importlib.util import find_spec
 
 from zoo.config import Config, build, plain
-from zoo.config.kinds import described, fits, kind_of
 from zoo.errors import ZooError
+from zoo.kinds import described, fits, kind_of
 from zoo.live.settings import Address, Limits
 from zoo.machine.cores import check_machine
 

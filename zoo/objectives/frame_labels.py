@@ -19,8 +19,8 @@ from zoo.backbones.base import Backbone, FrameEncoder
 from zoo.backbones.objective import Objective
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampler
-from zoo.data.spelling import spelling
 from zoo.errors import ZooError
+from zoo.languages import spelling
 from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 

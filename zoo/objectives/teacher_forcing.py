@@ -17,10 +17,11 @@ class TeacherForced(Protocol):
     """Backbone with a collator and a forward pass that computes teacher-forcing losses.
 
     Attributes:
-        trains_on: Type of the sampler options whose examples the collator accepts.
+        trains_on: Name of the type of sampler options whose examples the collator accepts, such as
+            ``ExcerptConfig``.
     """
 
-    trains_on: ClassVar[type[Sampling]]
+    trains_on: ClassVar[str]
 
     def collator(self) -> Callable[[Sequence[Any]], Any]:
         """Return a picklable function that collates examples into a dataclass with tensors.
@@ -62,11 +63,10 @@ class TeacherForcing(Objective):
             raise ZooError(
                 f"Teacher forcing cannot train {type(backbone).__name__}: it has no collator."
             )
-        if not isinstance(self.sampling, backbone.trains_on):
+        if backbone.trains_on not in {kind.__name__ for kind in type(self.sampling).__mro__}:
             raise ZooError(
-                f"{type(backbone).__name__} is trained on examples of "
-                f"{backbone.trains_on.__name__}, "
-                f"not of {type(self.sampling).__name__}."
+                f"{type(backbone).__name__} is trained on examples of {backbone.trains_on}, not of "
+                f"{type(self.sampling).__name__}."
             )
         self._collate = backbone.collator()
 

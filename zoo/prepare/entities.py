@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from zoo.config.commands import named_path, program, run_script
 from zoo.disk.files import check_can_be_written, write_text
 from zoo.errors import ZooError, check_numbers
 from zoo.formats.documents import DOCUMENTS, read_document
 from zoo.languages import language
+from zoo.machine.commands import named_path, program, run_script
 from zoo.progress import show_progress
 from zoo.translators.causal_lm import CausalLM
 

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo import __version__
 from zoo.config import (
     Config,
     build,
@@ -45,6 +44,7 @@ from zoo.talks import Talk, of_one_name
 from zoo.tracking import media
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
+from zoo.version import __version__
 
 if TYPE_CHECKING:
     import torch

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from zoo.config import Config, build, run_composed
-from zoo.config.commands import program
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences, usable_parts
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
+from zoo.machine.commands import program
 from zoo.metrics.sentences import score_sentences
 from zoo.talks import Talk
 from zoo.types import Instance, Seconds

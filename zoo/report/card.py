@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
+from zoo.machine.commands import job_command, named_path, program, run_script
 from zoo.report.markdown import markdown_table, score_cells, score_headings, system_name
 from zoo.results.names import find_entry
 from zoo.results.record import Evaluation, read_evaluations, shown_columns

@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 from packaging.requirements import Requirement
 
-from zoo import __version__
 from zoo.config import CONF
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_json
@@ -21,6 +20,7 @@ from zoo.report.table import cell
 from zoo.results.names import find_entry
 from zoo.results.row import Row
 from zoo.submit.dockerfile import REQUIREMENTS, SOURCE, WEIGHTS, dockerfile
+from zoo.version import __version__
 
 SHARED = "shared.json"  # in a checkpoint: folders beside it that have some of its weights
 SIMULSTREAM = "simulstream==1.0.0"

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from zoo.config import Config, build, choices, compose, entry_point, plain, run_composed
-from zoo.config.commands import program, run_script
 from zoo.config.knob import knob_key
 from zoo.config.writing import override_key
 from zoo.disk.files import atomic_folder, check_can_be_written
 from zoo.disk.run_folder import RESULTS
 from zoo.errors import ZooError, check_name
 from zoo.evaluation.talks import has_references
+from zoo.machine.commands import program, run_script
 from zoo.machine.launch import is_main_process
 from zoo.results.regimes import DEVELOPMENT, LATENCY, LIMITS
 from zoo.results.row import Row, read_rows

@@ -1,7 +1,8 @@
 """The contract of speech synthesis: from the text that a system emits to target speech."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -19,9 +20,17 @@ class Synthesizer(ABC):
 
     Attributes:
         needs: capabilities that the backbone must expose.
+        user_parts: arguments that name what the zoo does not download, each with a word for its
+            value. An experiment that names none of them leaves out the rows.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
+    user_parts: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    @classmethod
+    def problem(cls, target: Language) -> str | None:
+        """Return why the target language is not supported, without a full stop; None: it is."""
+        return None
 
     def check(self, target: Language) -> None:
         """Check the target language before weights are loaded.

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 import soxr
 import torch
@@ -44,6 +45,8 @@ class XTTS(Cascade, nn.Module):
         ZooError: ``temperature`` is not above 0.
     """
 
+    user_parts = MappingProxyType({"name": "FOLDER", "reference": "RECORDING"})
+
     def __init__(
         self,
         *,
@@ -66,6 +69,11 @@ class XTTS(Cascade, nn.Module):
         self._process = ExitStack()
         weakref.finalize(self, self._process.close)
 
+    @classmethod
+    def problem(cls, target: Language) -> str | None:
+        """Return that XTTS-v2 lacks a language; see ``Synthesizer``."""
+        return None if target.code in CODES else f"XTTS-v2 does not support {target.name}"
+
     def check(self, target: Language) -> None:
         """Check language, files and environment.
 
@@ -73,10 +81,9 @@ class XTTS(Cascade, nn.Module):
             ZooError: XTTS-v2 does not support ``target``; or the environment, coqui-tts in it, a
                 file of the weights or the reference recording is missing.
         """
-        if target.code not in CODES:
+        if problem := self.problem(target):
             raise ZooError(
-                f"XTTS-v2 does not support {target.name}; set target_language to one of: "
-                f"{', '.join(CODES)}. {ALTERNATIVES}"
+                f"{problem}; set target_language to one of: {', '.join(CODES)}. {ALTERNATIVES}"
             )
         if self.name is None or any(not (Path(self.name) / file).is_file() for file in FILES):
             raise ZooError(

@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from zoo import __version__
 from zoo.disk.parsing import parse_yaml
 from zoo.disk.run_folder import RUN_CARD
 from zoo.errors import ZooError
+from zoo.version import __version__
 
 LENGTH = 60  # characters of a value in a message
 

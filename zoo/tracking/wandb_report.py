@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.config.commands import named_path, program, run_script
-from zoo.config.secrets import mask_secrets
 from zoo.disk.files import write_text
 from zoo.errors import ZooError
+from zoo.machine.commands import named_path, program, run_script
+from zoo.machine.secrets import mask_secrets
 from zoo.results.names import COMET, COMPUTATION_AWARE, main_score
 from zoo.tracking.wandb_run import WandbSettings
 

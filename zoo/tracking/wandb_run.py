@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlparse
 
-from zoo.config.secrets import mask_secrets
 from zoo.errors import check_choice
+from zoo.machine.secrets import mask_secrets
 from zoo.tracking.run import Run
 from zoo.types import Seconds
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 import yaml
 
-from zoo.config.commands import job_command
 from zoo.config.records import FOLDER, of_system
 from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
 from zoo.disk.files import write_text
 from zoo.errors import ZooError, check_choice
+from zoo.machine.commands import job_command
 from zoo.report.card import CARD, TASK, Card
 from zoo.systems.base import StreamingSystem
 

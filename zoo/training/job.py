@@ -8,7 +8,6 @@ from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 
-from zoo import __version__
 from zoo.backbones.base import Backbone
 from zoo.config import (
     Config,
@@ -22,7 +21,6 @@ from zoo.config import (
     run_folder,
     search_arguments,
 )
-from zoo.config.commands import job_command
 from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
@@ -32,6 +30,7 @@ from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
 from zoo.languages import language
+from zoo.machine.commands import job_command
 from zoo.results.training import LAST_EXPORT
 from zoo.systems.base import StreamingSystem
 from zoo.talks import LazyTalks, Talk
@@ -50,6 +49,7 @@ from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
+from zoo.version import __version__
 
 # An evaluation needs the overrides of its training whose keys are these, or below these.
 REPEATED = ("backbone", "convention", "source_language", "target_language", "data")

@@ -10,8 +10,8 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from zoo.config.mistakes import one_line
-from zoo.config.targets import path_of
 from zoo.errors import ZooError
+from zoo.kinds import path_of
 from zoo.training.muon import MuonAdamW, loss_of
 from zoo.training.sharding import ShardedStrategy
 

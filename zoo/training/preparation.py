@@ -10,7 +10,7 @@ import torch
 
 from zoo.audio import files as audio
 from zoo.data.mixture import MixedSampler, by_share
-from zoo.data.sampling import Sampler, Sampling, Stretches, TalkEncoder
+from zoo.data.sampling import Sampler, Sampling, Stretches
 from zoo.data.views import usable_parts
 from zoo.data.windows import WindowedSampler
 from zoo.errors import ZooError
@@ -18,6 +18,7 @@ from zoo.languages import Language, language
 from zoo.systems.base import StreamingSystem
 from zoo.talks import LazyTalks, Talk
 from zoo.training.curriculum import Stage
+from zoo.training.encoded import EncodesTalks, encode_frozen
 from zoo.training.settings import TrainingSettings
 from zoo.types import Seconds
 
@@ -184,11 +185,12 @@ def encode(
     backbone = system.backbone
     for stage in settings.stages():
         if stage.name in samplers and settings.sampling(stage).encoded:
-            if not isinstance(backbone, TalkEncoder):
+            if not isinstance(backbone, EncodesTalks):
                 raise ZooError(
                     f"Stage {stage.name!r} samples encoded audio, but {type(backbone).__name__} "
                     "encodes no whole talks; set encoded=false."
                 )
+            multipliers = stage.stretches.possible_multipliers
             samplers[stage.name].encode(
-                backbone, multipliers=stage.stretches.possible_multipliers, device=device
+                partial(encode_frozen, backbone, multipliers=multipliers, device=device)
             )

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from zoo import __version__
 from zoo.config import (
     Config,
     build,
@@ -15,10 +14,10 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.config.commands import job_command
 from zoo.config.knob import typed_latency
 from zoo.disk.files import relative_path
 from zoo.errors import ZooError
+from zoo.machine.commands import job_command
 from zoo.streaming.sources import DAY
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk, without_references
@@ -32,6 +31,7 @@ from zoo.translate.live import Speed, Stop
 from zoo.translate.microphone import SoundDevice
 from zoo.translate.output import TranslationFolder
 from zoo.translate.streams import MICROPHONE, TerminalTranslation
+from zoo.version import __version__
 
 
 def translate_sources(

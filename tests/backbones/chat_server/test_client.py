@@ -15,8 +15,8 @@ from zoo.backbones.chat_server.answers import LONGEST_DETAIL
 from zoo.backbones.chat_server.chat_server import ChatServer
 from zoo.backbones.chat_server.client import Client
 from zoo.backbones.chat_server.prompt import wav
-from zoo.config.secrets import read_key
 from zoo.errors import ZooError
+from zoo.machine.secrets import read_key
 
 Connect = Callable[..., Client]
 

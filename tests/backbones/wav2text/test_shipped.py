@@ -5,9 +5,8 @@ import torch
 
 from zoo.config import build, compose
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
-from zoo.data.spelling import spelling
 from zoo.data.trajectories import emission_times
-from zoo.languages import language
+from zoo.languages import language, spelling
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk

@@ -9,9 +9,9 @@ import torch
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.units import Codebook
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
-from zoo.data.units import Codebook
 from zoo.languages import language
 from zoo.talks import Talk, Word
 from zoo.types import SAMPLE_RATE

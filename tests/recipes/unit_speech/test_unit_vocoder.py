@@ -12,8 +12,8 @@ from recipes.unit_speech.unit_vocoder import UnitVocoder, distances, duration_er
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.units import Codebook
 from zoo.data.clips import Clip
-from zoo.data.units import Codebook
 from zoo.errors import ZooError
 
 

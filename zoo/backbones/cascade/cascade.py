@@ -45,7 +45,6 @@ from zoo.backbones.common.search import SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, enable_checkpointing, token_losses
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
-from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import check_choice, check_numbers
 from zoo.languages import Language
 from zoo.machine.int8 import DecoderWeights, decoder_weights_named
@@ -78,7 +77,7 @@ class Cascade(HeadAlignment, ChatLLM, Backbone):
         vocabularies: Word boundaries of the tokenizer by language.
     """
 
-    trains_on = ExcerptConfig
+    trains_on = "ExcerptConfig"
     exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
     chat: ClassVar[Template] = Template()
     adapted = translator.ADAPTED

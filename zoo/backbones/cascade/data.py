@@ -10,10 +10,9 @@ from random import Random
 from torch import Tensor
 
 from zoo.backbones.cascade.prompt import CascadePrompt, PromptFields
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.data.excerpts import Excerpt
-from zoo.data.spelling import spelling
-from zoo.languages import language
+from zoo.languages import language, spelling
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class CascadeCollator:
     prompt: CascadePrompt
     plain: float
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:
+    def __call__(self, excerpts: Sequence[TrainingExcerpt]) -> TextBatch:
         """Build a batch with labels for answer, end token and the translation in the prompt."""
         input_ids = []
         labels = []
@@ -63,7 +62,7 @@ class CascadeCollator:
             input_ids=pad_ids(input_ids, self.prompt.end), labels=pad_ids(labels, IGNORED)
         )
 
-    def _encode_turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:
+    def _encode_turn(self, excerpt: TrainingExcerpt) -> tuple[list[int], list[bool]]:
         """Encode the prompt and the answer of an excerpt.
 
         Returns:

@@ -24,9 +24,9 @@ from zoo.backbones.chat_server.prompt import (
     Template,
 )
 from zoo.backbones.common.text.vocabulary import CLOSING
-from zoo.config.secrets import check_variable, read_key, split_address
 from zoo.errors import ZooError, check_choice, check_numbers, shorten, shorten_list
 from zoo.languages import Language, language
+from zoo.machine.secrets import check_variable, read_key, split_address
 from zoo.streaming.session import Session
 from zoo.streaming.stages import stage
 from zoo.types import (

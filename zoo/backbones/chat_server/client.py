@@ -11,9 +11,9 @@ import httpx
 
 from zoo.backbones.chat_server import answers
 from zoo.backbones.chat_server.answers import AnswerError, IncompleteError, ServerError, one_line
-from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
 from zoo.machine.deadline import LateError, call_within
+from zoo.machine.secrets import mask_secrets
 from zoo.types import Seconds
 
 Reason = Literal["stop", "length", "cut"]

@@ -21,9 +21,9 @@ from zoo.backbones.fbk_conformer.data_files import (
 from zoo.backbones.fbk_conformer.network import NetworkConfig, write_config
 from zoo.backbones.fbk_conformer.released import read_checkpoint
 from zoo.backbones.fbk_conformer.weights import network_config, rename_weights
-from zoo.config.commands import job_command, program, run_script
 from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError
+from zoo.machine.commands import job_command, program, run_script
 
 
 def convert(

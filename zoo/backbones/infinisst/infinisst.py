@@ -14,14 +14,12 @@ from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.text.vocabulary import SPACES
 from zoo.backbones.common.wav2vec2.adapter import MERGED
-from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.talks import Talk
 from zoo.types import Capability, Cut, Hypothesis, Request
 
 
@@ -76,17 +74,9 @@ class InfiniSST(SpeechLLM):
             frames = self.encode_training(batch.audio, batch.multiplier, lengths).hidden
         return self.teacher_forced(batch, frames)
 
-    def encode_talks(
-        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
-    ) -> EncodedTalks:
-        """Return the encoder frames of whole talks, for each latency multiplier.
-
-        Args:
-            talks: Talks to encode.
-            multipliers: Latency multipliers m; an encoder block has m chunks.
-            device: Device to encode on.
-        """
-        return encode_talks(self.encoder, talks, multipliers, device=device)
+    def block_sizes(self, multipliers: Collection[int]) -> Collection[int]:
+        """Return the sizes of the blocks of whole talks in chunks: the latency multipliers m."""
+        return multipliers
 
     @torch.inference_mode()
     def decode(

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
-from zoo.data.excerpts import Excerpt
 from zoo.languages import Language, language
 from zoo.types import Samples
 
@@ -24,7 +24,7 @@ class LSTCollator:
 
     prompt: DialoguePrompt
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
+    def __call__(self, excerpts: Sequence[TrainingExcerpt]) -> Batch:
         """Build a batch.
 
         The loss covers the translation after the prefix of the excerpt, and the end-of-turn id.

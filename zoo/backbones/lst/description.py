@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
 
@@ -17,9 +17,9 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.config.arguments import check_arguments
 from zoo.disk.parsing import is_plain_template, parse_yaml
-from zoo.errors import ZooError, check_numbers
+from zoo.errors import ZooError, check_numbers, shorten, unknown_choice
+from zoo.kinds import described, fits, kind_of
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
@@ -87,7 +87,13 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
         for key, value in (alignment or {}).items()
         if value is not None and key != "_target_"
     }
-    check_arguments(AlignmentConfig, options, where="backbone.alignment.")
+    hints = get_type_hints(AlignmentConfig)
+    for name, value in options.items():
+        key = f"backbone.alignment.{name}"
+        if name not in hints:
+            raise unknown_choice("key", key, [f"backbone.alignment.{one}" for one in hints])
+        if not fits(value, kind := kind_of(hints[name])):
+            raise ZooError(f"{key} must be {described(kind)}, not {shorten(repr(value))}.")
     return options
 
 

@@ -35,17 +35,14 @@ from zoo.backbones.common.static_steps import Capture
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
-from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.common.wav2vec2.features import KeptWave
 from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
 from zoo.backbones.lst.description import describe, local_folder, plain_values, read_description
-from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers
 from zoo.machine.int8 import DecoderWeights
 from zoo.streaming.session import Session
-from zoo.talks import Talk
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
 
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
@@ -71,7 +68,7 @@ class LST(HeadAlignment, SpeechLLM):
     frame_samples: Samples = EMBEDDING_SAMPLES
     experiment = "lst_minitalks"
     weights_key = "name"
-    trains_on = ExcerptConfig
+    trains_on = "ExcerptConfig"
 
     vocabularies: dict[UnitKind, Vocabulary]
 
@@ -224,22 +221,14 @@ class LST(HeadAlignment, SpeechLLM):
         """Return whether a decoder is described by a folder of this machine."""
         return isinstance(decoder, str) and Path(decoder).is_dir()
 
-    def encode_talks(
-        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
-    ) -> EncodedTalks:
-        """Return the encoder frames of whole talks, encoded in blocks of ``block_chunks``.
+    def block_sizes(self, multipliers: Collection[int]) -> Collection[int]:
+        """Return the only size of the blocks of whole talks in chunks, ``block_chunks``.
 
-        Args:
-            talks: Talks to encode.
-            multipliers: Latency multipliers, which LST does not use.
-            device: Device to encode on.
-
-        Raises:
-            ZooError: ``block_chunks`` is 0, so that a talk would be a single block.
+        Raises ZooError if it is 0, so that a talk would be a single block.
         """
         if self.block_chunks == 0:
             raise ZooError("An LST encodes whole talks with backbone.block_chunks above 0 only.")
-        return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
+        return [self.block_chunks]
 
     def collator(self) -> LSTCollator:
         """Return the function that collates excerpts of talks into training batches.

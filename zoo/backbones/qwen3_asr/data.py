@@ -2,13 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
 from zoo.backbones.common.chain_of_thought.data import ThoughtBatch, ThoughtCollator
-from zoo.data.clips import Clip
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.languages import Language
 from zoo.types import NO_CONTEXT, Context
+
+
+class SpokenSegment(Protocol):
+    """Speech with its transcript, such as a ``Clip`` of the source speech."""
+
+    @property
+    def excerpt(self) -> TrainingExcerpt:
+        """The part of a talk, whose target is the transcript."""
+
+    @property
+    def samples(self) -> Tensor:
+        """Audio (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +34,7 @@ class SpokenAnswer:
         context: Empty.
     """
 
-    clip: Clip
+    clip: SpokenSegment
     transcript: str = ""
     context: Context = NO_CONTEXT
 
@@ -50,6 +63,6 @@ class TranscriptCollator:
 
     collate: ThoughtCollator
 
-    def __call__(self, clips: Sequence[Clip]) -> ThoughtBatch:
+    def __call__(self, clips: Sequence[SpokenSegment]) -> ThoughtBatch:
         """Build a batch with labels for transcript and end token."""
         return self.collate([SpokenAnswer(clip) for clip in clips])

@@ -24,8 +24,6 @@ from zoo.backbones.common.thinker.chunked import ChunkedThinker
 from zoo.backbones.qwen3_asr import encoder
 from zoo.backbones.qwen3_asr.data import TranscriptCollator
 from zoo.backbones.qwen3_asr.network import KIND
-from zoo.data.sampling import Sampling
-from zoo.data.spoken_segments import SpokenSegmentConfig
 from zoo.errors import ZooError
 from zoo.languages import Language, check_transcription
 from zoo.streaming.session import Session, empty_token_ids
@@ -47,7 +45,7 @@ class Qwen3Asr(ChunkedThinker, ChainOfThought):
     the written prefix. A training learns transcripts of segments.
     """
 
-    trains_on: ClassVar[type[Sampling]] = SpokenSegmentConfig
+    trains_on: ClassVar[str] = "SpokenSegmentConfig"
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
     hub_tags = ("speech-recognition",)
     noun = KIND.noun

@@ -10,9 +10,9 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.encoder_decoder.data import decoder_rows
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.backbones.seamless_m4t.encoder import training_features
-from zoo.data.excerpts import Excerpt
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class SeamlessCollator:
     padding: int
     stride: int
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> SpeechBatch:
+    def __call__(self, excerpts: Sequence[TrainingExcerpt]) -> SpeechBatch:
         """Collate excerpts.
 
         The given prefix of an excerpt (``excerpt.prefix``) is fed to the decoder, but has no loss.

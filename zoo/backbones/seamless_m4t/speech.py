@@ -40,10 +40,9 @@ from zoo.backbones.seamless_m4t.seamless_m4t import (
     SpeechToTextParts,
 )
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
+from zoo.backbones.seamless_m4t.units import FILE as UNITS_FILE
+from zoo.backbones.seamless_m4t.units import Codebook
 from zoo.backbones.seamless_m4t.weights import check_version, take_vocoder
-from zoo.data.excerpts import ExcerptConfig
-from zoo.data.units import FILE as UNITS_FILE
-from zoo.data.units import Codebook
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
@@ -82,7 +81,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
     knob_values = SeamlessM4T.knob_values
     hub_task = "audio-to-audio"
     uneven_parts = frozenset({"adaptor"})  # it runs once per recording
-    trains_on = ExcerptConfig
+    trains_on = "ExcerptConfig"
     codebook: Codebook | None = None
 
     def __init__(

@@ -9,10 +9,10 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.encoder_decoder.data import decoder_rows
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.wav2text.transcript import SourceWords
-from zoo.data.excerpts import Excerpt
 from zoo.types import Samples
 
 
@@ -61,7 +61,7 @@ class Wav2TextCollator:
     padding: int
     frame_samples: Samples
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> OfflineBatch:
+    def __call__(self, excerpts: Sequence[TrainingExcerpt]) -> OfflineBatch:
         """Build a batch.
 
         Args:

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from zoo.data.spelling import spelling
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
+from zoo.languages import spelling
 
 FILE = "source_words.json"
 BLANK = 0

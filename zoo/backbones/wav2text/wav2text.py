@@ -27,7 +27,6 @@ from zoo.backbones.common.teacher_forcing import (
 )
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
-from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import (
     FRAME_SAMPLES,
     Encoded,
@@ -39,10 +38,8 @@ from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import OfflineBatch, Wav2TextCollator
 from zoo.backbones.wav2text.transcript import SourceWords, best_path, label_frames
-from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.streaming.session import Session
-from zoo.talks import Talk
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 POSITION_SCALE = 0.3  # factor of the position sinusoids; the memory itself has unit variance
@@ -79,7 +76,7 @@ class Wav2Text(EncoderDecoder):
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
     weights_key = "checkpoint"
-    trains_on = ExcerptConfig
+    trains_on = "ExcerptConfig"
 
     encoder: StreamingEncoder
     adapter: Adapter
@@ -317,17 +314,9 @@ class Wav2Text(EncoderDecoder):
         positions = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return memory + POSITION_SCALE * positions.to(memory.dtype)
 
-    def encode_talks(
-        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
-    ) -> EncodedTalks:
-        """Return the encoder frames of whole talks, encoded in blocks of ``block_chunks``.
-
-        Args:
-            talks: Talks to encode.
-            multipliers: Latency multipliers, which Wav2Text does not use.
-            device: Device to encode on.
-        """
-        return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
+    def block_sizes(self, multipliers: Collection[int]) -> Collection[int]:
+        """Return the only size of the blocks of whole talks in chunks, ``block_chunks``."""
+        return [self.block_chunks]
 
     def collator(self) -> Wav2TextCollator:
         """Return the function that collates excerpts of talks into training batches."""

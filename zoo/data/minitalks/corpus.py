@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from zoo.audio import files as audio
-from zoo.config.commands import program, run_script
 from zoo.data import manifest
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks import frozen
@@ -22,6 +21,7 @@ from zoo.data.minitalks.version import version_name
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, check_choice
 from zoo.espeak.speech import Speaker, in_parallel
+from zoo.machine.commands import program, run_script
 from zoo.progress import show_progress
 from zoo.talks import Talk
 

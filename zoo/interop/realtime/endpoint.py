@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import torch
 from torch import Tensor
 
-from zoo.config.secrets import check_variable, mask_secrets, read_key, split_address
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.interop.realtime.conversation import (
     Conversation,
@@ -23,6 +22,7 @@ from zoo.interop.realtime.conversation import (
 )
 from zoo.interop.realtime.events import DIALECTS, Dialect, DialectName, ServerError, Session
 from zoo.languages import DETECTED
+from zoo.machine.secrets import check_variable, mask_secrets, read_key, split_address
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.simulate import Source, Stream
 from zoo.streaming.sources import source

@@ -21,7 +21,7 @@ from transformers import (
 
 from tests.fixtures.shapes import ENCODER
 from zoo.backbones.base import is_restored
-from zoo.backbones.common.pretrained.weights import share
+from zoo.backbones.common.pretrained.share import share
 from zoo.backbones.common.wav2vec2.encoder import StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.infinisst.infinisst import InfiniSST

@@ -45,8 +45,6 @@ from zoo.backbones.common.teacher_forcing import (
 )
 from zoo.backbones.common.text.spoken import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
-from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
-from zoo.data.sampling import Sampling
 from zoo.errors import ZooError, check_numbers
 from zoo.machine.int8 import DecoderWeights, decoder_weights_named
 from zoo.streaming.session import Session
@@ -76,7 +74,7 @@ class ChainOfThought(HeadAlignment, ChatLLM, Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = PROMPTED | {Capability.TRANSCRIPT}
-    trains_on: ClassVar[type[Sampling]] = SpeechChainOfThoughtConfig
+    trains_on: ClassVar[str] = "SpeechChainOfThoughtConfig"
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[Template] = Template()

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.common.excerpt import TrainingExcerpt
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.text.vocabulary import token_ids
-from zoo.data.excerpts import Excerpt
 
 
 def decoder_rows(
-    tokenizer: PreTrainedTokenizerBase, excerpt: Excerpt, *, opening: Sequence[int], end: int
+    tokenizer: PreTrainedTokenizerBase,
+    excerpt: TrainingExcerpt,
+    *,
+    opening: Sequence[int],
+    end: int,
 ) -> tuple[list[int], list[int]]:
     """Return the decoder inputs and labels of an excerpt's text.
 

@@ -20,8 +20,8 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import validate_repo_id
 
 from zoo.backbones.common.pretrained import settings
-from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError
+from zoo.machine.secrets import mask_secrets
 
 NEWEST = "main"  # revision of a model whose name has no @revision
 # Every cached model has at least one of these files.

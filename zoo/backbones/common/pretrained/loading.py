@@ -26,8 +26,8 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.messages import quiet
 from zoo.backbones.common.pretrained.settings import check_settings
 from zoo.backbones.common.pretrained.weights import open_tensors, tensor_files
-from zoo.config.secrets import mask_secrets
 from zoo.errors import ZooError, check_choice, shorten_list
+from zoo.machine.secrets import mask_secrets
 from zoo.types import SAMPLE_RATE
 
 Part = TypeVar("Part")

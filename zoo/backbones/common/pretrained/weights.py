@@ -2,17 +2,12 @@
 
 A checkpoint may share a part, such as an encoder on which several decoders were trained, with
 another checkpoint. The file ``shared.json`` next to the weights then names the folder of the other
-checkpoint.
-``python -m zoo.backbones.common.pretrained.weights checkpoints/A encoder checkpoints/B`` removes
-the encoder of A if it equals that of B.
+checkpoint (``share.py``).
 """
 
-import argparse
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +20,10 @@ from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained.messages import quiet
-from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import atomic_file, write_text
 from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError, shorten_list
+from zoo.machine.commands import job_command
 
 WEIGHTS = "model.safetensors"
 # Types of weights and of counters beside them. The others belong to quantized models, whose scales
@@ -235,32 +230,8 @@ def shared_parts(folder: Path) -> dict[str, str]:
     return locations
 
 
-def share(folder: Path, part: str, other: Path) -> None:
-    """Remove a part from a checkpoint and refer to the equal part of another checkpoint.
-
-    Args:
-        folder: Checkpoint from which the part is removed.
-        part: Name of the part, such as encoder.
-        other: Checkpoint that keeps the part.
-
-    Raises:
-        ZooError: If the weights of the part differ between the checkpoints.
-    """
-    weights, others = _read_file(folder / WEIGHTS), _read_file(other / WEIGHTS)
-    names = [name for name in weights if name.startswith(f"{part}.")]
-    if not names or any(
-        name not in others or not _equal(weights[name], others[name]) for name in names
-    ):
-        raise ZooError(
-            f"{folder} and {other} do not have the same {part!r}; there is nothing to share."
-        )
-    locations = shared_parts(folder) | {part: os.path.relpath(other, folder)}
-    write_text(folder / SHARED, json.dumps(locations, indent=2) + "\n")
-    remaining = {name: tensor for name, tensor in weights.items() if name not in names}
-    save_tensors(remaining, folder / WEIGHTS)
-
-
-def _read_file(path: Path) -> dict[str, Tensor]:
+def read_file(path: Path) -> dict[str, Tensor]:
+    """Return all tensors of a file. Raises ZooError if the file is missing or damaged."""
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
@@ -300,28 +271,3 @@ def read_tensor(path: Path, name: str) -> Tensor:
             return torch.empty(file.get_slice(name).get_shape(), device="meta")
         tensor: Tensor = file.get_tensor(name)
     return tensor
-
-
-def _equal(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Share the part that the command line names.
-
-    Args:
-        arguments: Command line without the program's name; None: ``sys.argv``.
-    """
-    parser = argparse.ArgumentParser(
-        prog=program("zoo.backbones.common.pretrained.weights"),
-        description=(share.__doc__ or "").splitlines()[0],
-    )
-    parser.add_argument("folder", type=named_path, help="checkpoint from which the part is removed")
-    parser.add_argument("part", help="name of the part, such as encoder")
-    parser.add_argument("other", type=named_path, help="checkpoint that keeps the part")
-    options = parser.parse_args(arguments)
-    run_script(partial(share, options.folder, options.part, options.other))
-
-
-if __name__ == "__main__":
-    main()

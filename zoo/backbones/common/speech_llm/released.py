@@ -34,9 +34,9 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
     frequencies,
 )
-from zoo.config.commands import job_command, program, run_script
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, shorten_list
+from zoo.machine.commands import job_command, program, run_script
 from zoo.progress import show_progress
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"

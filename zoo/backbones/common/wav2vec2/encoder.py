@@ -155,6 +155,9 @@ class StreamingEncoder(nn.Module):
         ZooError: ``layer_drop`` is no such probability.
     """
 
+    chunk_samples: Samples = CHUNK_SAMPLES
+    frame_samples: Samples = FRAME_SAMPLES
+
     def __init__(
         self,
         config: EncoderConfig,

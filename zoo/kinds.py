@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
-from zoo.config.targets import TARGET, path_of
 from zoo.errors import shorten_list
 
+TARGET = "_target_"  # key of a mapping that describes a part
 Form = Literal[
     "any", "null", "bool", "int", "float", "str", "choice", "union", "list", "tuple", "mapping",
     "class", "part", "text",
@@ -70,6 +70,11 @@ class Kind:
     def members(self) -> tuple["Kind", ...]:
         """The members of a union; another kind is its only member."""
         return self.inner if self.form == "union" else (self,)
+
+
+def path_of(thing: type | FunctionType) -> str:
+    """Return the dotted path of a class or function."""
+    return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def kind_of(hint: Any) -> Kind:

@@ -1,6 +1,5 @@
 """Frames of a frozen encoder are computed once, as in streaming."""
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,28 +8,16 @@ import pytest
 import torch
 
 from zoo.audio import files as audio
-from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.languages import language
 from zoo.talks import Segment, Talk, Target, Word
+from zoo.training.encoded import encode_talks
 
 CPU = torch.device("cpu")
 CHUNKS = {"long": 7.3, "short": 3.0}
-
-
-class Encoder:
-    """A backbone whose encoder has been run."""
-
-    def __init__(self, encoded: EncodedTalks) -> None:
-        self.encoded = encoded
-
-    def encode_talks(
-        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
-    ) -> EncodedTalks:
-        return self.encoded
 
 
 @pytest.fixture
@@ -92,7 +79,7 @@ def test_an_excerpt_has_the_frames_that_it_overlaps(
     talks = [replace(talk, segments=(segment,)) for talk in talks]
     encoded = encode_talks(encoder, talks, [2], device=CPU, cache=tmp_path)
     excerpts = Excerpts(talks, language("de"), ExcerptConfig(encoded=True))
-    excerpts.encode(Encoder(encoded), multipliers={1}, device=CPU)
+    excerpts.encode(lambda _: encoded)
     frames = excerpts._with_frames(Excerpt(talks[0], start, end, (), (), language("de"))).frames
     samples = audio.load(talks[0].file)
     samples = torch.nn.functional.pad(samples, (0, -samples.numel() % (2 * CHUNK_SAMPLES)))

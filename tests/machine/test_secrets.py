@@ -3,8 +3,8 @@
 import pytest
 
 from zoo.backbones.common.pretrained.loading import loader_errors
-from zoo.config.secrets import MASK, VARIABLES, mask_secrets
 from zoo.errors import ZooError
+from zoo.machine.secrets import MASK, VARIABLES, mask_secrets
 
 
 @pytest.mark.parametrize("variable", VARIABLES)

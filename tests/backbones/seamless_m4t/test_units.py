@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.data.units import Codebook, collapse_repetitions, features, mel_filters
+from zoo.backbones.seamless_m4t.units import Codebook, collapse_repetitions, features, mel_filters
 from zoo.errors import ZooError
 
 

@@ -6,9 +6,10 @@ encoder and the talks are the same.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,21 +17,61 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.audio import files as audio
-from zoo.backbones.common.wav2vec2.encoder import (
-    CHUNK_FRAMES,
-    CHUNK_SAMPLES,
-    FRAME_SAMPLES,
-    StreamingEncoder,
-)
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
-from zoo.data.robust_segments import blocks_of
 from zoo.disk.files import atomic_file
 from zoo.machine.devices import fast_bfloat16
 from zoo.progress import show_progress
-from zoo.talks import Talk
+from zoo.talks import Talk, blocks_of
 from zoo.types import Frames, Samples
 
 PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches
+
+
+class BlockEncoder(Protocol):
+    """Encoder that receives the audio of a stream in blocks of whole chunks.
+
+    Attributes:
+        config: Its options, a dataclass with the width ``hidden`` of a frame.
+        chunk_samples: Number of samples per chunk.
+        frame_samples: Number of samples per frame.
+    """
+
+    config: Any
+    chunk_samples: Samples
+    frame_samples: Samples
+
+    def open(self) -> Any:
+        """Create the state of a new stream."""
+
+    def stream(self, states: Sequence[Any], blocks: Sequence[Tensor]) -> list[Tensor]:
+        """Encode one new block (n,) per stream to (n / ``frame_samples``, hidden)."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Return the weights by name."""
+
+    def to(self, device: torch.device) -> Any:
+        """Return the encoder on a device."""
+
+
+@runtime_checkable
+class EncodesTalks(Protocol):
+    """Backbone whose encoder, while it is frozen, can encode whole talks once before a training.
+
+    Attributes:
+        encoder: The encoder.
+    """
+
+    encoder: BlockEncoder
+
+    def block_sizes(self, multipliers: Collection[int]) -> Collection[int]:
+        """Return the sizes of encoder blocks in chunks with which talks are encoded.
+
+        Args:
+            multipliers: Latency multipliers m that a batch may have.
+
+        Raises:
+            ZooError: The configured encoder cannot encode whole talks.
+        """
 
 
 class EncodedTalks:
@@ -41,14 +82,20 @@ class EncodedTalks:
             (frames of all talks, hidden) float16, talk by talk.
         talks: Talks in the order of the files.
         multipliers: Latency multipliers whose files are opened.
+        encoder: Encoder that has written the files.
     """
 
-    frame_samples: Samples = FRAME_SAMPLES
-
-    def __init__(self, folder: Path, talks: Sequence[Talk], multipliers: Iterable[int]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        talks: Sequence[Talk],
+        multipliers: Iterable[int],
+        encoder: BlockEncoder,
+    ) -> None:
+        self.frame_samples = encoder.frame_samples
         self._arrays = {m: np.load(folder / file_name(m), mmap_mode="r") for m in multipliers}
         self._first = {
-            m: dict(zip(map(audio_key, talks), first_frames(talks, m)[:-1], strict=True))
+            m: dict(zip(map(audio_key, talks), first_frames(encoder, talks, m)[:-1], strict=True))
             for m in self._arrays
         }
 
@@ -73,7 +120,7 @@ class EncodedTalks:
 
 
 def encode_talks(
-    encoder: StreamingEncoder,
+    encoder: BlockEncoder,
     talks: Sequence[Talk],
     multipliers: Iterable[int],
     *,
@@ -102,7 +149,22 @@ def encode_talks(
                 if not seal_if_complete(file):
                     _write(encoder.to(device), talks, multiplier, file)
                     seal(file)
-    return EncodedTalks(folder, talks, multipliers)
+    return EncodedTalks(folder, talks, multipliers, encoder)
+
+
+def encode_frozen(
+    backbone: EncodesTalks,
+    talks: Sequence[Talk],
+    *,
+    multipliers: Collection[int],
+    device: torch.device,
+) -> EncodedTalks:
+    """Encode talks with the encoder of a backbone; see ``encode_talks``.
+
+    Raises ZooError if the configured encoder cannot encode whole talks.
+    """
+    blocks = backbone.block_sizes(multipliers)
+    return encode_talks(backbone.encoder, talks, blocks, device=device)
 
 
 def file_name(multiplier: int) -> str:
@@ -115,16 +177,15 @@ def audio_key(talk: Talk) -> tuple[str, float, float]:
     return str(talk.file), talk.offset, talk.duration
 
 
-def first_frames(talks: Sequence[Talk], multiplier: int) -> list[Frames]:
+def first_frames(encoder: BlockEncoder, talks: Sequence[Talk], multiplier: int) -> list[Frames]:
     """Return the index of each talk's first frame, followed by the total number of frames."""
-    sizes = [
-        CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks
-    ]
+    size = encoder.chunk_samples * multiplier
+    sizes = [size // encoder.frame_samples * blocks_of(talk, size) for talk in talks]
     return [0, *np.cumsum(sizes).tolist()]
 
 
-def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, path: Path) -> None:
-    *firsts, total = first_frames(talks, multiplier)
+def _write(encoder: BlockEncoder, talks: Sequence[Talk], multiplier: int, path: Path) -> None:
+    *firsts, total = first_frames(encoder, talks, multiplier)
     order = sorted(zip(talks, firsts, strict=True), key=lambda item: item[0].duration)
     streams = max(1, PARALLEL_CHUNKS // multiplier)
     groups = [order[first : first + streams] for first in range(0, len(order), streams)]
@@ -141,10 +202,10 @@ def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, pa
 
 @torch.inference_mode()
 def _encode(
-    encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int
+    encoder: BlockEncoder, talks: Sequence[Talk], multiplier: int
 ) -> list["np.ndarray[tuple[int, ...], np.dtype[np.float16]]"]:
     """Stream talks in parallel and return (frames, hidden) float16 of each talk."""
-    size = CHUNK_SAMPLES * multiplier
+    size = encoder.chunk_samples * multiplier
     blocks = [blocks_of(talk, size) for talk in talks]
     waves = [audio.load(talk.file, start=talk.offset, duration=talk.duration) for talk in talks]
     waves = [
@@ -166,7 +227,7 @@ def _encode(
     return [torch.cat(blocks_of_talk).numpy() for blocks_of_talk in frames]
 
 
-def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:
+def _fingerprint(encoder: BlockEncoder, talks: Sequence[Talk]) -> str:
     """Return a hash of the encoder's non-default options, the encoder's weights and the audio."""
     config = encoder.config
     values = [(field.name, getattr(config, field.name), field.default) for field in fields(config)]
