@@ -52,10 +52,26 @@ class Loader(_SafeLoader):  # type: ignore[valid-type, misc]
 Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError if the text is no JSON, or one that no reader can take."""
+def parse_json(text: str | bytes, *, constants: bool = True) -> Any:
+    """Parse JSON.
+
+    Whatever it accepts has the same value in ``json.loads``, the parser of all libraries here: what
+    they could read in another way is an error.
+
+    Args:
+        text: the document; bytes are UTF-8.
+        constants: whether NaN and infinities are read, which Python accepts and JSON does not.
+
+    Raises:
+        ValueError: the text is no JSON, or JSON that no reader can take: equal keys, a number of
+            hundreds of digits, values that are nested too deeply.
+    """
+    document = text if isinstance(text, str) else text.decode()
+    constant = None if constants else _refuse_constant
     try:
-        return json.loads(text, parse_int=_whole, object_pairs_hook=_mapping)
+        return json.loads(
+            document, parse_constant=constant, parse_int=_whole, object_pairs_hook=_mapping
+        )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -120,14 +136,9 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
         ZooError: the line is no JSON, has equal keys or a number that is none, or is not an object.
     """
     try:
-        content = json.loads(line, **_STRICT)
-    except json.JSONDecodeError as error:
-        raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
+        content = parse_json(line, constants=False)
     except ValueError as error:
-        raise ZooError(f"{where}, is not JSON: {error}.") from error
-    except RecursionError as error:
-        raise ZooError(f"{where}, is nested too deeply.") from error
+        raise ZooError(f"{where}, is not JSON: {_reason(error)}.") from error
     if not isinstance(content, dict):
         raise ZooError(f"{where}, is not a JSON object.")
     return content
@@ -145,14 +156,10 @@ def parse_list(text: str, where: str) -> list[dict[str, Any]]:
             objects.
     """
     try:
-        content = json.loads(text, **_STRICT)
-    except json.JSONDecodeError as error:
-        raise ZooError(f"{where}, line {error.lineno}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
+        content = parse_json(text, constants=False)
     except ValueError as error:
-        raise ZooError(f"{where} is not JSON: {error}.") from error
-    except RecursionError as error:
-        raise ZooError(f"{where} is nested too deeply.") from error
+        line = f", line {error.lineno}," if isinstance(error, json.JSONDecodeError) else ""
+        raise ZooError(f"{where}{line} is not JSON: {_reason(error)}.") from error
     if not isinstance(content, list):
         raise ZooError(f"{where} is not a JSON list.")
     for number, item in enumerate(content, start=1):
@@ -166,11 +173,9 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-_STRICT: dict[str, Any] = {
-    "parse_constant": _refuse_constant,
-    "parse_int": _whole,
-    "object_pairs_hook": _mapping,
-}
+def _reason(error: ValueError) -> object:
+    """Return why a text is no JSON, without the place, which its callers name."""
+    return error.msg if isinstance(error, json.JSONDecodeError) else error
 
 
 def check_depth(text: str) -> None:

@@ -197,7 +197,7 @@ def _weight_files(folder: Path, name: str) -> dict[str, Path]:
     index = folder / "model.safetensors.index.json"
     single = folder / "model.safetensors"
     if index.is_file():
-        shards = set(_json(index, name).get("weight_map", {}).values())
+        shards = set(_json(index, name)["weight_map"].values())  # names of files, see settings
         return tensor_files(folder / shard for shard in sorted(shards))
     if not single.is_file():
         raise ZooError(
