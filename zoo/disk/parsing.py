@@ -213,7 +213,8 @@ def parse_yaml(text: str) -> Any:
     """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or stands for too much.
 
     It may be nested too deeply, have aliases for too many values, or merge keys (``<<: *name``): a
-    few lines of them expand to millions of entries. Of two equal keys one would be lost.
+    few lines of them expand to millions of entries. Of two equal keys one would be lost. Whatever
+    it accepts has the same value in ``yaml.safe_load``, or is refused there.
     """
     return parse_yaml_list(text)[0]
 
@@ -223,6 +224,8 @@ def parse_yaml_list(text: str) -> tuple[Any, list[int]]:
     check_depth(text)
     if _MERGE.search(text):
         raise yaml.YAMLError("merge keys (<<) are not read")
+    if "\ufeff" in text[1:]:  # libyaml skips it, the parser in Python keeps it
+        raise yaml.YAMLError("a byte order mark stands after the beginning")
     try:
         loader = Loader(text)
         try:

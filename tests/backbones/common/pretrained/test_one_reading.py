@@ -105,14 +105,14 @@ def test_an_index_names_weights_beside_it(named: str, place: str, twice: bool, m
     (model / named).write_text(index(place, names, twice=twice))
     settings = json.loads((model / "config.json").read_text()) | {"transformers_weights": named}
     (model / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(ZooError, match="own folder alone|two keys 'metadata'"):
+    with pytest.raises(ZooError, match=r"own folder alone|two keys 'metadata'"):
         load_network(WhisperForConditionalGeneration, str(model), torch.float32)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"weight_map": []}', '{"weight_map": {"a": 1}}'])
 def test_an_index_that_is_none(text: str, model: Path) -> None:
     (model / "model.safetensors.index.json").write_text(text)
-    with pytest.raises(ZooError, match="no index of weights|own folder alone"):
+    with pytest.raises(ZooError, match=r"no index of weights|own folder alone"):
         load_network(WhisperForConditionalGeneration, str(model), torch.float32)
 
 

@@ -3,8 +3,10 @@
 Anybody can publish such a folder. Transformers follows some of its settings to code, to other
 models and to other files, also where ``trust_remote_code`` is False. ``RULES`` lists these
 settings. A file that ``parse_json`` cannot read is refused, because Transformers may be able to:
-of two equal keys it takes the last one. Published models contain further settings of this kind that have no effect: ``auto_map``
-and ``custom_pipelines`` name code that runs with ``trust_remote_code`` alone, and ``IGNORED`` are
+of two equal keys it takes the last one.
+
+Published models contain further settings of this kind that have no effect: ``auto_map`` and
+``custom_pipelines`` name code that runs with ``trust_remote_code`` alone, and ``IGNORED`` are
 places on the author's machine, which Transformers replaces.
 """
 
