@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from math import inf, isinf
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from zoo.disk.files import check_regular
 from zoo.errors import ZooError, shorten
 
 DEEPEST = 1000  # most levels of nesting that are read
+LARGEST_FILE = 2**26  # bytes; the indices of the largest published models have a tenth
 LONGEST_NUMBER = 309  # digits of a whole number; Python has no float for larger ones
 LARGEST_NUMBER = 1e12  # of times and counts in files: 31,000 years in seconds
 MOST_VALUES = 10_000  # that aliases in YAML may stand for, and one per character of the text
@@ -74,6 +77,20 @@ def parse_json(text: str | bytes, *, constants: bool = True) -> Any:
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def read_json(path: Path) -> Any:
+    """Parse a file of JSON from elsewhere, which is UTF-8.
+
+    Raises:
+        ZooError: the path is a pipe, a socket or a device, of which reading may never end.
+        OSError: the file cannot be read.
+        ValueError: it is no JSON, see ``parse_json``, or larger than any file of settings.
+    """
+    check_regular(path)
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"more than {LARGEST_FILE} bytes")
+    return parse_json(path.read_bytes())
 
 
 def bounded_number(

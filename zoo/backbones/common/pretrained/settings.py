@@ -2,7 +2,7 @@
 
 Anybody can publish such a folder. Transformers follows some of its settings to code, to other
 models and to other files, also where ``trust_remote_code`` is False. ``RULES`` lists these
-settings. A file that ``parse_json`` cannot read is refused, because Transformers may be able to:
+settings. A file that ``read_json`` cannot read is refused, because Transformers may be able to:
 of two equal keys it takes the last one.
 
 Published models contain further settings of this kind that have no effect: ``auto_map`` and
@@ -18,8 +18,7 @@ from typing import Any
 
 import torch
 
-from zoo.disk.files import check_regular
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError
 
 CONFIG = "config.json"
@@ -42,7 +41,6 @@ FILES = (
     "tokenizer_config.json",
     "video_preprocessor_config.json",
 )
-LARGEST_FILE = 2**26  # bytes; the indices of the largest published models have a tenth
 MOST_LAYERS = 1000  # no published model has half as many
 LARGEST_SIZE = 2**24  # largest accepted size of a vocabulary or a layer
 # Ends of the names of fields that hold sizes.
@@ -236,11 +234,8 @@ def check_index(where: str, content: Any) -> None:
 
 def _content(path: Path, where: str) -> Any:
     """Return the content of a file, which has one reading. Raises ZooError for any other file."""
-    check_regular(path)
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"more than {LARGEST_FILE} bytes")
-        return parse_json(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ZooError(f"{where} cannot be read as JSON: {reason}.") from error

@@ -27,7 +27,7 @@ from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shap
 from zoo.backbones.common.pretrained.messages import quiet
 from zoo.config.commands import job_command, named_path, program, run_script
 from zoo.disk.files import atomic_file, check_regular, write_text
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError, shorten_list
 
 WEIGHTS = "model.safetensors"
@@ -107,7 +107,7 @@ def save_pretrained(
         network.save_pretrained(folder, state_dict=state)
     if dtype is not None:  # Transformers writes the dtype of the network in memory
         path = folder / "config.json"
-        config = with_dtype(parse_json(path.read_text(encoding="utf-8")), dtype)
+        config = with_dtype(read_json(path), dtype)
         write_text(path, json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -226,7 +226,7 @@ def shared_parts(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        locations = parse_json(path.read_text(encoding="utf-8"))
+        locations = read_json(path)
     except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: it must name a folder per part.") from error
     if not (
