@@ -192,6 +192,20 @@ def test_the_index_is_made_once_and_again_for_another_manifest(
     assert [whole(one) for one in stored(tmp_path)] == list(usable_parts(talks[:3]))
 
 
+def test_an_index_that_came_with_the_manifest_is_not_used(
+    tmp_path: Path, talks: list[Talk]
+) -> None:
+    """Size and time of modification are those that the index has, as an archive can set them."""
+    path = tmp_path / "train.jsonl"
+    stored(tmp_path)
+    facts = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"duration": 2.0', b'"duration": 0/0'))
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert path.stat().st_size == facts.st_size
+    with pytest.raises(ZooError, match="line 1"):
+        stored(tmp_path)
+
+
 def test_a_folder_that_is_not_writable_has_its_index_in_the_cache(
     tmp_path: Path, talks: list[Talk], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,3 +102,16 @@ def test_numbers_of_a_file() -> None:
         bounded_whole("2.5")
     with pytest.raises(ValueError, match="from 0 to"):
         bounded_whole(-1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
+def test_bytes_of_json_are_utf_8(encoding: str) -> None:
+    assert parse_json('{"é": 1}'.encode()) == {"é": 1}
+    with pytest.raises(ValueError, match=r"decode|BOM"):
+        parse_json('{"é": 1}'.encode(encoding))
+
+
+def test_yaml_has_a_byte_order_mark_at_its_beginning_alone() -> None:
+    assert parse_yaml("\ufeffa: 1") == {"a": 1}
+    with pytest.raises(yaml.YAMLError, match="byte order mark"):
+        parse_yaml("---\n\ufeff")

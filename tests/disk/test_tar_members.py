@@ -1,6 +1,7 @@
 """Files that are read in tar archives."""
 
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def test_a_member_is_the_file(archive: Path, tmp_path: Path, indexed: bool) -> N
 
 def test_an_index_of_another_archive_is_not_used(archive: Path, tmp_path: Path) -> None:
     index_path(archive).write_text('{"size": 1, "members": {"a.wav": [0, 1]}}')
+    assert torch.equal(audio.load(archive / "a.wav"), audio.load(tmp_path / "a.wav"))
+
+
+@pytest.mark.parametrize("span", [[-5, 9], [0, -1], [0, 10**9], [10**400, 1]])
+def test_an_index_out_of_its_archive_is_not_used(
+    span: list[int], archive: Path, tmp_path: Path
+) -> None:
+    content = {"size": archive.stat().st_size, "members": {"a.wav": span}}
+    index_path(archive).write_text(json.dumps(content))
     assert torch.equal(audio.load(archive / "a.wav"), audio.load(tmp_path / "a.wav"))
 
 

@@ -25,6 +25,12 @@ from transformers import WhisperConfig, WhisperTokenizer
 
 from tests.fixtures import tiny_checkpoints
 from tests.formats.test_bad_fields import CHUNK, HEAD, OMNISTEVAL, SIMULEVAL
+from tests.fuzz.documents import (
+    compare_settings,
+    compare_yaml,
+    settings_files,
+    yaml_texts,
+)
 from tests.fuzz.strategies import LEAVES, TEXTS, changed, damaged, lines, paths
 from zoo.audio import files as audio
 from zoo.backbones.chat_server import answers
@@ -371,6 +377,8 @@ def targets() -> dict[str, Target]:
         "pickle": Target(damaged(pickles()), read_pickle),
         "record": Target(records(), read_record),
         "values": Target(overridden(), build_parts),
+        "settings": Target(settings_files(), compare_settings),
+        "YAML": Target(yaml_texts(), compare_yaml),
     }
 
 

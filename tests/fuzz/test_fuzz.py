@@ -32,6 +32,8 @@ NAMES = (
     "pickle",
     "record",
     "values",
+    "settings",
+    "YAML",
 )
 WORDS = ("null", "nan", "-1", "0", "1e400", "x", "''", "[]", "{}", "[1,x]", "true", "${x}", "'")
 SIGNS = ("", "", "", "+", "++", "~")

@@ -20,12 +20,14 @@ from zoo.backbones.common.audio.spectrogram import (
 from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.pretrained.chat_templates import render
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
     control_id,
     load_network,
     load_part,
+    loader_errors,
     model_type,
     pad_batch,
 )
@@ -34,7 +36,7 @@ from zoo.backbones.common.text.vocabulary import control_tokens, token_ids
 from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Task
+from zoo.types import Capability, Task
 
 SUBSAMPLING = 8  # feature frames per encoder frame: three convolutions of stride 2
 MIN_FEATURES = 2  # a standard deviation needs two frames
@@ -123,7 +125,7 @@ class Canary(EncoderDecoder):
             "tokenizer and prompt", processor_class.from_pretrained, self.name
         )
         self.tokenizer = self.processor.tokenizer
-        if self.processor.chat_template is None:
+        if not isinstance(self.processor.chat_template, str):
             raise ZooError(f"{self.name} has no prompt (chat_template.jinja).")
 
         network = load_network(network_class, self.name, self.dtype)
@@ -175,13 +177,18 @@ class Canary(EncoderDecoder):
         for option, code in (("source_language", source), ("target_language", target)):
             check_choice(f"{option} of {self.name}", code, supported)
 
-        [prompt] = self.processor.apply_transcription_request(
-            [[0.0] * SAMPLE_RATE],  # the prompt has no audio
-            source_language=source,
-            target_language=target,
-            punctuation=self.punctuation,
-            tokenize=False,
-        )
+        request = {
+            "type": "text",
+            "source_language": source,
+            "target_language": target,
+            "punctuation": self.punctuation,
+        }
+        with loader_errors(f"The prompt of {self.name} cannot be made"):
+            prompt = render(
+                self.processor.chat_template,
+                [{"role": "user", "content": [{"type": "audio"}, request]}],
+                self.tokenizer.special_tokens_map,
+            )
         return token_ids(self.tokenizer, prompt)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:

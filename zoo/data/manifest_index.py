@@ -2,7 +2,9 @@
 
 The index is a folder beside the manifest, ``<split>.jsonl.index``, or in the cache folder if that
 one is not writable. The first process that needs it reads and checks the whole manifest once and
-writes it; others wait. It is made again when size or time of the manifest change. It contains:
+writes it; others wait. It is made again when the size of the manifest or the time of its inode
+change: unlike the time of modification, no archive can set that one, so that an index that was
+exchanged with its manifest is not used. It contains:
 
 - ``index.json``: size and time of the manifest, counts, languages and the hash of the talks
 - ``talks.jsonl``: name, audio and language of each talk; of a talk with segments that are not
@@ -63,7 +65,7 @@ class IndexDescription:
         version: version of the format.
         unaligned: ``data.unaligned``, on which the parts depend.
         size: size of the manifest in bytes.
-        modified: time of modification of the manifest in nanoseconds.
+        changed: time of the last change of the manifest's inode in nanoseconds.
         seconds: duration of all talks, or parts.
         segments: number of segments in the manifest.
         left_out: number of segments that are not usable.
@@ -75,7 +77,7 @@ class IndexDescription:
     version: int = VERSION
     unaligned: str
     size: int
-    modified: int
+    changed: int
     seconds: float = 0.0
     segments: int = 0
     left_out: int = 0
@@ -102,7 +104,7 @@ def find_index(
         digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
         folder = cache_root() / f"index-{digest}" / folder.name
     facts = path.stat()
-    fresh = IndexDescription(unaligned=unaligned, size=facts.st_size, modified=facts.st_mtime_ns)
+    fresh = IndexDescription(unaligned=unaligned, size=facts.st_size, changed=facts.st_ctime_ns)
     description = _read(folder, fresh)
     if description is None:
         with lock_folder(folder.parent):
@@ -127,7 +129,7 @@ def _read(folder: Path, fresh: IndexDescription) -> IndexDescription | None:
         )
     except (OSError, ValueError, TypeError):
         return None
-    keys = ("version", "unaligned", "size", "modified")
+    keys = ("version", "unaligned", "size", "changed")
     same = all(getattr(description, key) == getattr(fresh, key) for key in keys)
     return (
         description if same and all((folder / f"{name}.bin").is_file() for name in ARRAYS) else None

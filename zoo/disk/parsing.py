@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from math import inf, isinf
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from zoo.disk.files import check_regular
 from zoo.errors import ZooError, shorten
 
 DEEPEST = 1000  # most levels of nesting that are read
+LARGEST_FILE = 2**26  # bytes; the indices of the largest published models have a tenth
 LONGEST_NUMBER = 309  # digits of a whole number; Python has no float for larger ones
 LARGEST_NUMBER = 1e12  # of times and counts in files: 31,000 years in seconds
 MOST_VALUES = 10_000  # that aliases in YAML may stand for, and one per character of the text
@@ -52,12 +55,42 @@ class Loader(_SafeLoader):  # type: ignore[valid-type, misc]
 Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError if the text is no JSON, or one that no reader can take."""
+def parse_json(text: str | bytes, *, constants: bool = True) -> Any:
+    """Parse JSON.
+
+    Whatever it accepts has the same value in ``json.loads``, the parser of all libraries here: what
+    they could read in another way is an error.
+
+    Args:
+        text: the document; bytes are UTF-8.
+        constants: whether NaN and infinities are read, which Python accepts and JSON does not.
+
+    Raises:
+        ValueError: the text is no JSON, or JSON that no reader can take: equal keys, a number of
+            hundreds of digits, values that are nested too deeply.
+    """
+    document = text if isinstance(text, str) else text.decode()
+    constant = None if constants else _refuse_constant
     try:
-        return json.loads(text, parse_int=_whole, object_pairs_hook=_mapping)
+        return json.loads(
+            document, parse_constant=constant, parse_int=_whole, object_pairs_hook=_mapping
+        )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def read_json(path: Path) -> Any:
+    """Parse a file of JSON from elsewhere, which is UTF-8.
+
+    Raises:
+        ZooError: the path is a pipe, a socket or a device, of which reading may never end.
+        OSError: the file cannot be read.
+        ValueError: it is no JSON, see ``parse_json``, or larger than any file of settings.
+    """
+    check_regular(path)
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"more than {LARGEST_FILE} bytes")
+    return parse_json(path.read_bytes())
 
 
 def bounded_number(
@@ -120,14 +153,9 @@ def parse_object(line: str | bytes, where: str) -> dict[str, Any]:
         ZooError: the line is no JSON, has equal keys or a number that is none, or is not an object.
     """
     try:
-        content = json.loads(line, **_STRICT)
-    except json.JSONDecodeError as error:
-        raise ZooError(f"{where}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
+        content = parse_json(line, constants=False)
     except ValueError as error:
-        raise ZooError(f"{where}, is not JSON: {error}.") from error
-    except RecursionError as error:
-        raise ZooError(f"{where}, is nested too deeply.") from error
+        raise ZooError(f"{where}, is not JSON: {_reason(error)}.") from error
     if not isinstance(content, dict):
         raise ZooError(f"{where}, is not a JSON object.")
     return content
@@ -145,14 +173,10 @@ def parse_list(text: str, where: str) -> list[dict[str, Any]]:
             objects.
     """
     try:
-        content = json.loads(text, **_STRICT)
-    except json.JSONDecodeError as error:
-        raise ZooError(f"{where}, line {error.lineno}, is not JSON: {error.msg}.") from error
-    # Raised for a constant such as NaN, an integer of thousands of digits, and equal keys.
+        content = parse_json(text, constants=False)
     except ValueError as error:
-        raise ZooError(f"{where} is not JSON: {error}.") from error
-    except RecursionError as error:
-        raise ZooError(f"{where} is nested too deeply.") from error
+        line = f", line {error.lineno}," if isinstance(error, json.JSONDecodeError) else ""
+        raise ZooError(f"{where}{line} is not JSON: {_reason(error)}.") from error
     if not isinstance(content, list):
         raise ZooError(f"{where} is not a JSON list.")
     for number, item in enumerate(content, start=1):
@@ -166,11 +190,9 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-_STRICT: dict[str, Any] = {
-    "parse_constant": _refuse_constant,
-    "parse_int": _whole,
-    "object_pairs_hook": _mapping,
-}
+def _reason(error: ValueError) -> object:
+    """Return why a text is no JSON, without the place, which its callers name."""
+    return error.msg if isinstance(error, json.JSONDecodeError) else error
 
 
 def check_depth(text: str) -> None:
@@ -208,7 +230,8 @@ def parse_yaml(text: str) -> Any:
     """Parse YAML. Raises yaml.YAMLError if the text is no YAML, or stands for too much.
 
     It may be nested too deeply, have aliases for too many values, or merge keys (``<<: *name``): a
-    few lines of them expand to millions of entries. Of two equal keys one would be lost.
+    few lines of them expand to millions of entries. Of two equal keys one would be lost. Whatever
+    it accepts has the same value in ``yaml.safe_load``, or is refused there.
     """
     return parse_yaml_list(text)[0]
 
@@ -218,6 +241,8 @@ def parse_yaml_list(text: str) -> tuple[Any, list[int]]:
     check_depth(text)
     if _MERGE.search(text):
         raise yaml.YAMLError("merge keys (<<) are not read")
+    if "\ufeff" in text[1:]:  # libyaml skips it, the parser in Python keeps it
+        raise yaml.YAMLError("a byte order mark stands after the beginning")
     try:
         loader = Loader(text)
         try:

@@ -126,10 +126,11 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
     """
     try:
         index: Any = parse_json(index_path(archive).read_text(encoding="utf-8"))
-        if index["size"] == size:
-            members = index["members"].items()
-            return {name: (int(offset), int(length)) for name, (offset, length) in members}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        spans = {name: (int(one), int(count)) for name, (one, count) in index["members"].items()}
+        inside = all(one >= 0 <= count and one + count <= size for one, count in spans.values())
+        if index["size"] == size and inside:
+            return spans
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         pass  # no index, or none that can be used
     return scan_headers(archive)
 

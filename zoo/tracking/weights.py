@@ -8,7 +8,6 @@ from typing import Any
 
 from zoo.config.writing import override_key
 from zoo.disk.files import sha256
-from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 
 NETWORKS = ("backbone", "synthesizer")  # parts of a configuration that read weights
@@ -99,9 +98,10 @@ def models(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _shared(folder: Path) -> Iterator[Path]:
     """Yield the folders of the checkpoints from which a checkpoint takes parts."""
-    path = folder / "shared.json"
-    if path.is_file():
-        for place in parse_json(path.read_text(encoding="utf-8")).values():
+    if (folder / "shared.json").is_file():
+        from zoo.backbones.common.pretrained.weights import shared_parts
+
+        for place in shared_parts(folder).values():
             yield Path(os.path.normpath(folder / place))
 
 

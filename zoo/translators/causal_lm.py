@@ -16,6 +16,7 @@ from transformers import (
 
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.chat_templates import render
 from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
     end_ids,
@@ -33,6 +34,7 @@ PROMPT = (
     "the sentence: translate only the given words. Answer with the translation only."
     "\n\n{transcript}"
 )
+MARK = "TRANSCRIPT-OF-THE-TALK"  # stands for the transcript in what a chat template writes
 
 
 class CausalLM:
@@ -85,6 +87,7 @@ class CausalLM:
         self.batch_size = batch_size
         self.dtype = dtype_named(dtype)
         self._network: Any = None
+        self._chats: dict[tuple[str, str], str] = {}
 
     def check(self) -> None:
         """See ``Loadable``; the tokenizer is loaded as well."""
@@ -137,19 +140,36 @@ class CausalLM:
 
     def _opening(self, text: str, source: Language, target: Language) -> list[int]:
         """Return the token ids before the answer. Raises ZooError if the chat template fails."""
-        content = self.prompt.format(source=source.name, target=target.name, transcript=text)
+        names = source.name, target.name
         if not self.chat:
-            plain: list[int] = self._tokenizer(content)["input_ids"]
+            plain: list[int] = self._tokenizer(self._content(*names, text))["input_ids"]
             return plain
-        with loader_errors(f"The chat template of {self.name} cannot be applied"):
-            opening = self._tokenizer.apply_chat_template(
-                [{"role": "user", "content": content}],
-                add_generation_prompt=True,
-                tokenize=False,
-                enable_thinking=False,  # of Qwen3; other templates ignore it
-            )
+        if names not in self._chats:
+            self._chats[names] = self._chat(*names)
+        opening = self._chats[names].replace(MARK, text)
         ids: list[int] = self._tokenizer(opening, add_special_tokens=False)["input_ids"]
         return ids
+
+    def _content(self, source: str, target: str, text: str) -> str:
+        return self.prompt.format(source=source, target=target, transcript=text)
+
+    def _chat(self, source: str, target: str) -> str:
+        """Return the text before the answer, in which ``MARK`` stands for the transcript.
+
+        Raises:
+            ZooError: The chat template fails, or does not write a message as it is.
+        """
+        content = self._content(source, target, MARK)
+        with loader_errors(f"The chat template of {self.name} cannot be applied"):
+            opening = render(
+                self._tokenizer.get_chat_template(),
+                [{"role": "user", "content": content}],
+                # enable_thinking is a variable of Qwen3; other templates ignore it
+                {**self._tokenizer.special_tokens_map, "enable_thinking": False},
+            )
+        if opening.count(MARK) != content.count(MARK):
+            raise ZooError(f"The chat template of {self.name} changes the text of a message.")
+        return opening
 
     @torch.inference_mode()
     def _answers(self, prompts: Sequence[Sequence[int]]) -> list[str | None]:

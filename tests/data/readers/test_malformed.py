@@ -416,7 +416,10 @@ STREAMUNI: Cases = {
         "test.json, line 2, is not JSON",
     ),
     "NaN": (content(f"{SPLIT}.json", "[NaN]"), "test.json is not JSON: NaN is no number"),
-    "nested too deeply": (content(f"{SPLIT}.json", "[" * 100_000), "test.json is nested too"),
+    "nested too deeply": (
+        content(f"{SPLIT}.json", "[" * 100_000),
+        "test.json is not JSON: nested too",
+    ),
     "object": (content(f"{SPLIT}.json", '{"audio": "a.wav"}'), "test.json is not a JSON list"),
     "list of texts": (content(f"{SPLIT}.json", '["a"]'), "item 1, is not a JSON object"),
     "empty list": (content(f"{SPLIT}.json", "[]"), "test.json is empty"),

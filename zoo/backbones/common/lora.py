@@ -22,7 +22,7 @@ from zoo.backbones.common.pretrained.weights import (
     save_tensors,
     tensor_files,
 )
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError, check_choice, check_numbers, shorten_list
 
 ADAPTER = "speech"
@@ -114,7 +114,7 @@ def read_adapter(folder: Path) -> LoraAdapter | None:
     if not adapter_folder.is_dir():
         return None
     try:
-        settings = parse_json((adapter_folder / "adapter_config.json").read_text(encoding="utf-8"))
+        settings = read_json(adapter_folder / "adapter_config.json")
     except (OSError, ValueError) as error:
         raise ZooError(
             f"The adapter in {adapter_folder} is damaged: it has no readable adapter_config.json."

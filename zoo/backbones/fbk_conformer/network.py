@@ -12,7 +12,7 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.fbk_conformer.encoder import ConformerConfig, ConformerEncoder
 from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError, check_numbers
 
 DESCRIPTION = "config.json"
@@ -114,7 +114,7 @@ def read_config(folder: Path) -> NetworkConfig:
             "backbone.name=..."
         )
     try:
-        values = parse_json(path.read_text(encoding="utf-8"))
+        values = read_json(path)
         return NetworkConfig(
             encoder=ConformerConfig(**values["encoder"]),
             decoder=DecoderConfig(**values["decoder"]),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError
 
 # Settings that all published models share, and that names and shapes of the weights do not show:
@@ -99,7 +99,7 @@ def read_config(folder: Path) -> HibikiConfig:
     """
     path = folder / "config.json"
     try:
-        values = parse_json(path.read_text(encoding="utf-8"))
+        values = read_json(path)
     except (OSError, ValueError) as error:
         raise ZooError(f"{path} is missing or no JSON; it must describe a Hibiki.") from error
     if not isinstance(values, dict):

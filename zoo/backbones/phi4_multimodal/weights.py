@@ -21,7 +21,7 @@ from zoo.backbones.common.lora import ADAPTER, LoraAdapter, lora_config, read_ad
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError
 
 NOUN = "Phi-4-Multimodal"
@@ -197,7 +197,7 @@ def _weight_files(folder: Path, name: str) -> dict[str, Path]:
     index = folder / "model.safetensors.index.json"
     single = folder / "model.safetensors"
     if index.is_file():
-        shards = set(_json(index, name).get("weight_map", {}).values())
+        shards = set(_json(index, name)["weight_map"].values())  # names of files, see settings
         return tensor_files(folder / shard for shard in sorted(shards))
     if not single.is_file():
         raise ZooError(
@@ -230,7 +230,7 @@ def _json(path: Path, name: str) -> dict[str, Any]:
         ZooError: If the file cannot be read or does not contain a JSON object.
     """
     try:
-        settings = parse_json(path.read_text(encoding="utf-8"))
+        settings = read_json(path)
     except (OSError, ValueError) as error:
         raise ZooError(f"{name} has no {path.name} that could be read; is it a {NOUN}?") from error
     if not isinstance(settings, dict):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError
 from zoo.languages import spelling
 
@@ -44,7 +44,7 @@ class SourceWords:
         """
         path = folder / FILE
         try:
-            words = parse_json(path.read_text(encoding="utf-8"))
+            words = read_json(path)
         except (OSError, ValueError) as error:
             raise ZooError(
                 f"{path} is missing or damaged; it lists the source words a transcript can have."

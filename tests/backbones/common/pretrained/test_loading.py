@@ -264,7 +264,7 @@ def test_another_model_is_refused_by_its_type(kind: str, broken: Folders) -> Non
     (folder / "config.json").write_text("{}")
     refuse(kind, folder, "has no config.json that states a model type")
     (folder / "config.json").write_text("{")
-    refuse(kind, folder, "^There is no ")
+    refuse(kind, folder, "config.json .* cannot be read as JSON: ")
     (folder / "config.json").unlink()
     refuse(kind, folder, "has no config.json that states a model type")
 
@@ -290,7 +290,7 @@ def test_missing_and_damaged_weights_are_named(kind: str, broken: Folders) -> No
     save_file(tensors, weights, metadata={"format": "pt"})
     refuse(kind, weights.parent, f"lacks weights of a .*: {name}")
     weights.write_bytes(b"nothing")
-    refuse(kind, weights.parent, "^The weights of .* cannot be loaded")
+    refuse(kind, weights.parent, "model.safetensors is damaged, or no model")
     weights.unlink()
     refuse(kind, weights.parent, "^The weights of .* cannot be loaded")
 

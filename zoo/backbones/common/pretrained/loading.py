@@ -190,6 +190,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
             return _empty_network(network, name, dtype, **options)
         if reads_shapes():
             options["device_map"] = "meta"
+        files = tensor_files(sorted(Path(name).glob("*.safetensors")))
         options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}  # see below
         model, report = from_pretrained(network.from_pretrained, name, dtype=dtype, **options)
     # Transformers names the tensors that do not fit in its log alone, and converts other types.
@@ -198,7 +199,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
             f"{name} does not fit a {network.__name__}: {tensor} has shape {list(stored)}, the "
             f"network needs {list(needed)}."
         )
-    check_integers(model, tensor_files(sorted(Path(name).glob("*.safetensors"))))
+    check_integers(model, files)
     missing = sorted(report["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")

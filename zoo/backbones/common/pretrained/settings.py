@@ -2,35 +2,44 @@
 
 Anybody can publish such a folder. Transformers follows some of its settings to code, to other
 models and to other files, also where ``trust_remote_code`` is False. ``RULES`` lists these
-settings. Published models contain further settings of this kind that have no effect: ``auto_map``
-and ``custom_pipelines`` name code that runs with ``trust_remote_code`` alone, and ``IGNORED`` are
+settings. A file that ``read_json`` cannot read is refused, because Transformers may be able to:
+of two equal keys it takes the last one.
+
+Published models contain further settings of this kind that have no effect: ``auto_map`` and
+``custom_pipelines`` name code that runs with ``trust_remote_code`` alone, and ``IGNORED`` are
 places on the author's machine, which Transformers replaces.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import torch
 
-from zoo.disk.parsing import parse_json
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError
 
 CONFIG = "config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
 ADAPTER = "adapter_config.json"
+INDEX = "*.index.json"  # names the files of the weights
+# All JSON files of a model but its vocabularies (tokenizer.json, vocab.json, tekken.json), in which
+# no value is followed.
 FILES = (
     CONFIG,
     SPECIAL_TOKENS,
     ADAPTER,
+    INDEX,
+    "added_tokens.json",
+    "audio_tokenizer_config.json",
+    "chat_template.json",
     "generation_config.json",
-    "tokenizer_config.json",
     "preprocessor_config.json",
     "processor_config.json",
+    "tokenizer_config.json",
     "video_preprocessor_config.json",
-    "audio_tokenizer_config.json",
-    "*.index.json",  # names the files of the weights
 )
 MOST_LAYERS = 1000  # no published model has half as many
 LARGEST_SIZE = 2**24  # largest accepted size of a vocabulary or a layer
@@ -41,6 +50,7 @@ EXPERTS = ("eager", "batched_mm", "grouped_mm")
 IGNORED = ("_name_or_path", "name_or_path", "special_tokens_map_file", "tokenizer_file")
 TEXTS = ("added_tokens_decoder", "additional_special_tokens", "chat_template", "content")
 LABELS = ("extra_special_tokens", "id2label", "label2id", "task_specific_params")
+OWN_FILES = "a model is read from files of its own folder alone"  # end of a sentence
 LONGEST = 80  # maximum number of characters of a value in a message
 
 
@@ -73,6 +83,11 @@ def _is_dtype(value: Any) -> bool:
 
 def _is_unset(value: Any) -> bool:
     return value in (None, False, "", [], {})
+
+
+def _is_file_name(value: Any) -> bool:
+    """Whether a value is the name of a file beside the one that has the value."""
+    return isinstance(value, str) and value != ".." and PureWindowsPath(value).name == value
 
 
 RULES = (
@@ -115,6 +130,11 @@ RULES = (
         _is_unset,
         "a model is read from its own files alone",
     ),
+    Rule(  # an index in another folder is not among FILES
+        ("transformers_weights",),
+        lambda value: value is None or _is_file_name(value),
+        OWN_FILES,
+    ),
     Rule(  # an alias of a setting would evade the rules above
         ("attribute_map", "sub_configs", "sub_configs_defaults", "_auto_class"),
         _is_unset,
@@ -125,27 +145,32 @@ BY_KEY = {key: rule for rule in RULES for key in rule.keys}
 
 
 def check_folder(name: str, folder: Path) -> None:
-    """Check the JSON files of a folder. Files that are missing or damaged are left to the loaders.
+    """Check the JSON files of a folder.
 
     Args:
         name: Hub id or folder, for error messages.
         folder: Folder that contains the files.
 
     Raises:
-        ZooError: If a setting or a size is refused, or if the folder is an adapter, for which
-            Transformers would load the model that the adapter names.
+        ZooError: If a file cannot be read, a setting or a size is refused, or if the folder is an
+            adapter, for which Transformers would load the model that the adapter names.
     """
-    if (folder / ADAPTER).exists():
-        raise ZooError(
-            f"{name} has an {ADAPTER}, which names another model; add the adapter to the weights "
-            "of that model and name the result."
-        )
-    for pattern in FILES:
-        for path in folder.glob(pattern):
-            where, content = f"The {path.name} of {name}", _content(path)
-            check_settings(where, content, moves_files=path.name == SPECIAL_TOKENS)
-            if path.name == CONFIG:
-                check_sizes(where, content)
+    for path in sorted(folder.iterdir()):
+        kind = path.name.casefold()  # some file systems find config.json as Config.JSON
+        if not any(fnmatchcase(kind, pattern) for pattern in FILES):
+            continue
+        if kind == ADAPTER:
+            raise ZooError(
+                f"{name} has an {ADAPTER}, which names another model; add the adapter to the "
+                "weights of that model and name the result."
+            )
+        where = f"The {_shown(path.name)} of {name}"
+        content = _content(path, where)
+        check_settings(where, content, moves_files=kind == SPECIAL_TOKENS)
+        if kind == CONFIG:
+            check_sizes(where, content)
+        if fnmatchcase(kind, INDEX):
+            check_index(where, content)
 
 
 def check_settings(where: str, content: Any, *, moves_files: bool = False) -> None:
@@ -166,7 +191,7 @@ def check_settings(where: str, content: Any, *, moves_files: bool = False) -> No
             raise _refused(where, key, value, rule.reason)
         is_moved = moves_files and key.endswith("_file") and value is not None
         if is_moved or (key not in IGNORED and _leaves_folder(value)):
-            raise _refused(where, key, value, "a model is read from files of its own folder alone")
+            raise _refused(where, key, value, OWN_FILES)
 
 
 def check_sizes(where: str, content: Any) -> None:
@@ -189,11 +214,31 @@ def check_sizes(where: str, content: Any) -> None:
             raise _refused(where, key, value, "no network has such a size")
 
 
-def _content(path: Path) -> Any:
+def check_index(where: str, content: Any) -> None:
+    """Check that an index of weights has names of files beside it, before these are opened.
+
+    Args:
+        where: What has the index, as an error's sentence begins.
+        content: Content of the file.
+
+    Raises:
+        ZooError: If it is no index, or names a file in another folder.
+    """
+    places = content.get("weight_map") if isinstance(content, Mapping) else None
+    if not isinstance(places, Mapping):
+        raise ZooError(f"{where} is no index of weights: it must have a weight_map of files.")
+    for key, value in places.items():
+        if not _is_file_name(value):
+            raise _refused(where, key, value, OWN_FILES)
+
+
+def _content(path: Path, where: str) -> Any:
+    """Return the content of a file, which has one reading. Raises ZooError for any other file."""
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None  # Transformers cannot read it either; its error has more details
+        return read_json(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ZooError(f"{where} cannot be read as JSON: {reason}.") from error
 
 
 def _entries(content: Any) -> Iterator[tuple[str, Any]]:
@@ -222,5 +267,8 @@ def _leaves_folder(value: Any) -> bool:
 
 def _refused(where: str, key: str, value: Any, reason: str) -> ZooError:
     shown = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]}..."
-    name = key if key.isprintable() else repr(key)
-    return ZooError(f"{where} has {name[:LONGEST]}={shown}; {reason}.")
+    return ZooError(f"{where} has {_shown(key)[:LONGEST]}={shown}; {reason}.")
+
+
+def _shown(name: str) -> str:
+    return name if name.isprintable() else repr(name)

@@ -13,15 +13,15 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import check_finite, is_empty, mark_restored, reads_shapes
 from zoo.backbones.common.pretrained.messages import quiet
-from zoo.disk.files import atomic_file, write_text
-from zoo.disk.parsing import parse_json
+from zoo.disk.files import atomic_file, check_regular, write_text
+from zoo.disk.parsing import read_json
 from zoo.errors import ZooError, shorten_list
 from zoo.machine.commands import job_command
 
@@ -29,6 +29,8 @@ WEIGHTS = "model.safetensors"
 # Types of weights and of counters beside them. The others belong to quantized models, whose scales
 # a network in float32 lacks, or lose a part of each value.
 STORED = ("F64", "F32", "F16", "BF16", "I64", "I32")
+LARGEST_HEADER = 2**24  # bytes that describe the tensors of a file
+MOST_TENSORS = 50_000  # of a file; the largest models here have half as many
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
 
 
@@ -100,7 +102,7 @@ def save_pretrained(
         network.save_pretrained(folder, state_dict=state)
     if dtype is not None:  # Transformers writes the dtype of the network in memory
         path = folder / "config.json"
-        config = with_dtype(parse_json(path.read_text(encoding="utf-8")), dtype)
+        config = with_dtype(read_json(path), dtype)
         write_text(path, json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -219,7 +221,7 @@ def shared_parts(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        locations = parse_json(path.read_text(encoding="utf-8"))
+        locations = read_json(path)
     except (OSError, ValueError) as error:
         raise ZooError(f"{path} is damaged: it must name a folder per part.") from error
     if not (
@@ -232,18 +234,28 @@ def shared_parts(folder: Path) -> dict[str, str]:
 
 def read_file(path: Path) -> dict[str, Tensor]:
     """Return all tensors of a file. Raises ZooError if the file is missing or damaged."""
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ZooError(f"{path} is damaged or no safetensors file ({error}).") from error
+    with open_tensors(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (as below)
 
 
 def open_tensors(path: Path) -> Any:
-    """Open a safetensors file. Raises ZooError if the file is missing or damaged."""
+    """Open a safetensors file.
+
+    Raises:
+        ZooError: If the file is missing or damaged, or has more tensors than a model.
+    """
+    check_regular(path)
     try:
-        return safe_open(path, framework="pt")
+        with path.open("rb") as stored:
+            header = int.from_bytes(stored.read(8), "little")
+        if header > LARGEST_HEADER:
+            raise ZooError(f"{path} is damaged, or no model: it has a header of {header} bytes.")
+        file = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise ZooError(f"{path} is missing, damaged or no safetensors file ({error}).") from error
+    if len(file.keys()) > MOST_TENSORS:
+        raise ZooError(f"{path} has {len(file.keys())} tensors; no model has so many.")
+    return file
 
 
 def tensor_files(paths: Iterable[Path]) -> dict[str, Path]:
