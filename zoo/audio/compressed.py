@@ -8,6 +8,8 @@ end.
 """
 
 import logging
+import struct
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,7 +30,9 @@ HEAD = 4096  # bytes behind the tags at the start of an MP3
 FRAME: Samples = 1152
 PADDING: Samples = 3 * FRAME
 OGG_PAGE = 27  # bytes of the header of a page without its table of segments
-OGG_FIRST, OGG_LAST = 2, 4  # flags of the first and the last page of a stream
+# Flags of a page that begins in a packet, and of the first and the last page of a stream.
+OGG_CONTINUED, OGG_FIRST, OGG_LAST = 1, 2, 4
+OPUS_RATE, OPUS_LONGEST = 48_000, 5760  # hertz, and samples of the longest packet
 FLAC_HEADS = (b"fLaC\0\0\0\x22", b"fLaC\x80\0\0\x22")  # mark and header of the first block
 READ_AHEAD = 1 << 17  # bytes; libsndfile reads fewer beyond the end of a FLAC file
 UNKNOWN: Samples = 1 << 62  # libsndfile's number of samples of a FLAC file that was streamed
@@ -86,24 +90,65 @@ def _mp3_facts(name: str, size: int, modified: int) -> tuple[bool, Samples]:
 def _is_joined_ogg(name: str, size: int, modified: int) -> bool:
     """Return whether another Ogg file follows the first one; arguments as ``_mp3_facts``.
 
-    Raises ZooError if the file ends in a page.
+    Raises ZooError if the file ends in a page or has a gap.
     """
     last = OGG_LAST
     first_ones = True  # the first pages of all streams precede the others
-    with open_stored(Path(name)) as file:
+    sound: Samples = 0
+    first_end: Samples | None = None  # of the first page with sound
+    is_opus = False
+    for flags, end, packets in _pages(Path(name), size):
+        if flags & OGG_FIRST and not first_ones:
+            return True
+        first_ones = first_ones and bool(flags & OGG_FIRST)
+        is_opus = is_opus or any(one[:8] == b"OpusHead" for one in packets)
+        if is_opus and end > 0 and first_end is None:
+            first_end = end
+        elif is_opus and first_end is not None:
+            sound += sum(map(_opus_samples, packets))
+            if end > 0 and first_end + sound + OPUS_LONGEST < end:
+                # libsndfile repeats what precedes the gap
+                raise ZooError(
+                    f"Audio file {name} has a gap at {(first_end + sound) / OPUS_RATE:.1f} s by "
+                    "its time stamps; write its sound as a WAV or FLAC file."
+                )
+        last = flags
+    if not last & OGG_LAST:
+        logger.warning("Audio file %s has no last page; it may be truncated.", name)
+    return False
+
+
+def _pages(path: Path, size: int) -> Iterator[tuple[int, int, list[bytes]]]:
+    """Yield flags and time stamp of each page, and the packets that begin in it.
+
+    Raises ZooError if the file ends in a page.
+    """
+    with open_stored(path) as file:
         start = 0
         while (head := bytes_at(file, start, OGG_PAGE))[:4] == b"OggS":
             table = file.read(head[26]) if len(head) == OGG_PAGE else b""
             start += OGG_PAGE + len(table) + sum(table)
             if len(head) < OGG_PAGE or len(table) < head[26] or start > size:
-                raise ZooError(f"Audio file {name} is truncated: it ends in a page of its audio.")
-            if head[5] & OGG_FIRST and not first_ones:
-                return True
-            first_ones = first_ones and bool(head[5] & OGG_FIRST)
-            last = head[5]
-    if not last & OGG_LAST:
-        logger.warning("Audio file %s has no last page; it may be truncated.", name)
-    return False
+                raise ZooError(f"Audio file {path} is truncated: it ends in a page of its audio.")
+            (end,) = struct.unpack_from("<q", head, 6)
+            packets, content, begins = [], file.read(sum(table)), not head[5] & OGG_CONTINUED
+            place = 0
+            for length in table:
+                if begins:
+                    packets.append(content[place : place + 8])
+                place, begins = place + length, length < 255
+            yield head[5], end, packets
+
+
+def _opus_samples(packet: bytes) -> Samples:
+    """Return the samples of a packet of Opus at 48 kHz, by its first two bytes."""
+    if not packet:
+        return 0
+    coding, frames = packet[0] >> 3, packet[0] & 3
+    count = packet[1] & 63 if frames == 3 and len(packet) > 1 else 1 + (frames > 0)
+    if coding < 12:
+        return count * (480, 960, 1920, 2880)[coding & 3]
+    return count * ((480, 960)[coding & 1] if coding < 16 else 120 << (coding & 3))
 
 
 @lru_cache(maxsize=100_000)

@@ -98,6 +98,16 @@ def duration(path: str | Path) -> Seconds:
         return float(file.frames / file.samplerate)
 
 
+def is_plain(path: Path) -> bool:
+    """Return whether a file has 16 kHz and one channel, and its parts are read alone.
+
+    Raises:
+        ZooError: The file is missing, damaged or truncated.
+    """
+    with _open_file(path) as file:
+        return file is not None and (file.samplerate, file.channels) == (SAMPLE_RATE, 1)
+
+
 def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = None) -> Tensor:
     """Load a part of an audio file as 16 kHz mono.
 

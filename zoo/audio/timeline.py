@@ -1,7 +1,7 @@
 """Places the sound of a film by its time stamps."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +13,34 @@ from zoo.types import Samples, Seconds
 logger = logging.getLogger(__name__)
 
 Block = npt.NDArray[np.float32]  # (n, channels)
-PIECE: Samples = 1 << 16  # of silence at once
+PIECE: Samples = 1 << 16  # of a block
 # Time stamps are rounded (to 1 ms in Matroska and FLV), and those of a browser's recorder vary. A
 # frame that is lost lasts longer: 20 ms of Opus, 21 ms of AAC at 48 kHz.
 ROUNDING: Seconds = 0.01
 OVERLAP: Seconds = 0.1  # shorter ones are kept, so that times that vary cut no sample
 RESTART: Seconds = 1.0  # times that go back further are those of another recording after this one
 NAMED: Seconds = 0.1  # silence from which on it is named
+LONGEST: Seconds = 24 * 3600.0  # a file of a megabyte can have months of silence
 MOST_MISSING: Seconds = 3600.0  # longer gaps are errors of a clock
+
+
+def join(blocks: Iterable[tuple[int, Block]]) -> Iterator[tuple[int, Block]]:
+    """Yield longer blocks, because a frame of 20 ms costs as much work in Python as a second.
+
+    Args:
+        blocks: sample rate and (n, channels) samples.
+    """
+    parts: list[Block] = []
+    last, count = (0, 0), 0
+    for rate, block in blocks:
+        kind = (rate, block.shape[1])
+        if parts and (kind != last or count >= PIECE):
+            yield last[0], np.concatenate(parts)
+            parts, count = [], 0
+        parts.append(block)
+        last, count = kind, count + len(block)
+    if parts:
+        yield last[0], np.concatenate(parts)
 
 
 class Timeline:
@@ -46,7 +66,7 @@ class Timeline:
             block: (n, channels) samples.
 
         Raises:
-            ZooError: the time stamps have gaps of hours.
+            ZooError: the time stamps have gaps of hours, or the sound lasts longer than a day.
         """
         missing = 0.0 if stamp is None else stamp - self._zero - self._end
         if missing > ROUNDING:
@@ -56,10 +76,18 @@ class Timeline:
         elif missing < -(OVERLAP if self._end else ROUNDING):
             block = block[round(-missing * rate) :]
         self._end += len(block) / rate
+        if self._end > LONGEST:
+            raise ZooError(f"Audio file {self._path} has more than {LONGEST / 3600:.0f} hours.")
         yield block
 
-    def warn_of_missing(self) -> None:
-        """Log a warning if silence stands for sound that is missing."""
+    def finish(self) -> None:
+        """Log a warning if silence stands for sound that is missing.
+
+        Raises:
+            ZooError: there is no sample.
+        """
+        if not self._end:
+            raise ZooError(f"Audio file {self._path} has no samples; a talk needs at least one.")
         if self._missing > NAMED:
             logger.warning(
                 "%s has no sound for %.2f s by its time stamps, at its start or in gaps; silence "
