@@ -49,7 +49,7 @@ def pipe(tmp_path: Path) -> Path:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "inputs of a translation": lambda folder: find_talks(
-        [str(folder / "pipe.wav")], source_language="en", folder=folder
+        [str(folder / "pipe.wav")], source_language="en"
     ),
     "a run that is resumed": check_links,
     "a run that is reported": lambda folder: find_runs([folder]),
@@ -85,7 +85,7 @@ def test_an_empty_path_is_none() -> None:
         to_overrides([""])
     for blank in ("", " "):
         with pytest.raises(ZooError, match="inputs must be a list of files and folders"):
-            find_talks([blank], source_language="en", folder=Path())
+            find_talks([blank], source_language="en")
         with pytest.raises(ZooError, match=r"needs data\.root"):
             required(blank, corpus="folder", key="root", what="a folder")
         with pytest.raises(ZooError, match=r"needs prepare\.folder"):

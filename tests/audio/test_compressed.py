@@ -136,9 +136,9 @@ CUT: dict[str, tuple[bytes, str]] = {
     "a header of a page.ogg": (OGG + OGG[:20], "truncated: it ends in a page"),
     "half of an Opus.opus": (OPUS.getvalue()[: len(OPUS.getvalue()) // 2], "truncated"),
     "half of an MP3.mp3": (mp3("CONSTANT", tag=True)[:12_000], "is truncated: it has"),
-    "two.au": (2 * encoded("AU", subtype="PCM_16"), "is several AU files that were joined"),
-    "two.caf": (2 * encoded("CAF", subtype="PCM_16"), "is several CAF files that were joined"),
-    "two.rf64": (2 * encoded("RF64", subtype="PCM_16"), "is several RF64 files that were joined"),
+    "two.au": (2 * encoded("AU", subtype="PCM_16"), "is several files that were joined"),
+    "two.caf": (2 * encoded("CAF", subtype="PCM_16"), "is several files that were joined"),
+    "two.rf64": (2 * encoded("RF64", subtype="PCM_16"), "is several files that were joined"),
     "7 bits.wav": (wave(7, "PCM_U8"), "has samples of 7 bits; allowed are 8, 16, 24 and 32"),
     "15 bits.wav": (wave(15, "PCM_16"), "has samples of 15 bits"),
 }

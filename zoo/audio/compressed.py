@@ -1,41 +1,38 @@
-"""Files of which libsndfile reads a part: MP3, and Ogg, FLAC and others that were joined.
+"""Files of which libsndfile reads a part: MP3, and Ogg and FLAC files that were joined.
 
 libsndfile takes the number of samples of an MP3 from its first frame (Xing, Info). Where that is
 missing, as in recordings of broadcasts and in cut files, it guesses the number; where files were
-joined, it is the number of the first one. Of other joined files it reads the first one, and of
-truncated Ogg files what is there. FFmpeg's libraries, which PyAV ships, decode such files to their
-end; joined AU, CAF and RF64 files are refused.
+joined, it is the number of the first one. Of joined Ogg and FLAC files it reads the first one, and
+of truncated Ogg files what is there. FFmpeg's libraries (``ffmpeg``) decode such files to their
+end.
 """
 
-import io
 import logging
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
 
-import numpy as np
-import numpy.typing as npt
 import soundfile
 
+from zoo.audio.ffmpeg import opened, sound_track
+from zoo.audio.sizes import bytes_at
 from zoo.disk.tar_members import last_change, open_stored, size_of
 from zoo.errors import ZooError
 from zoo.types import Samples
 
 logger = logging.getLogger(__name__)
 
-Block = npt.NDArray[np.float32]  # (n, channels)
 # A first frame with the number of frames lies in the first kilobytes behind tags.
 COUNTS = (b"Xing", b"Info", b"VBRI")
 HEAD = 4096  # bytes behind the tags at the start of an MP3
 # Samples of MP3 frames that decoders leave out: their delay, and the padding of the last frame.
 FRAME: Samples = 1152
 PADDING: Samples = 3 * FRAME
-MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 OGG_PAGE = 27  # bytes of the header of a page without its table of segments
-OGG_FIRST, OGG_LAST = 2, 4  # flags of the first and the last page of a stream
+# Flags of a page that begins in a packet, and of the first and the last page of a stream.
+OGG_CONTINUED, OGG_FIRST, OGG_LAST = 1, 2, 4
+OPUS_RATE, OPUS_LONGEST = 48_000, 5760  # hertz, and samples of the longest packet
 FLAC_HEADS = (b"fLaC\0\0\0\x22", b"fLaC\x80\0\0\x22")  # mark and header of the first block
 READ_AHEAD = 1 << 17  # bytes; libsndfile reads fewer beyond the end of a FLAC file
 UNKNOWN: Samples = 1 << 62  # libsndfile's number of samples of a FLAC file that was streamed
@@ -49,14 +46,11 @@ def is_read_in_part(path: Path, file: soundfile.SoundFile) -> bool:
         file: the open file.
 
     Raises:
-        ZooError: the file is truncated or damaged, or a joined file that cannot be decoded.
+        ZooError: the file is truncated or damaged.
     """
-    if file.format not in ("MP3", "OGG", "FLAC", *SECOND_FILES):
+    if file.format not in ("MP3", "OGG", "FLAC"):
         return False
     facts = str(path), size_of(path), last_change(path)
-    if file.format in SECOND_FILES:
-        _refuse_joined(file.format, *facts)
-        return False
     if file.format == "OGG":
         return _is_joined_ogg(*facts)
     if file.format == "FLAC":
@@ -67,53 +61,6 @@ def is_read_in_part(path: Path, file: soundfile.SoundFile) -> bool:
             f"Audio file {path} is truncated: it has {samples} of {file.frames} samples."
         )
     return not counted or samples > file.frames + PADDING
-
-
-def decode(path: Path) -> Iterator[tuple[int, Block]]:
-    """Yield the samples of a file to its end, with their sample rate.
-
-    Args:
-        path: audio file, also in an archive.
-
-    Raises:
-        ZooError: the file is damaged.
-    """
-    import av  # a slow import, which other files do not need
-
-    packets = damaged = 0
-    with _opened(path) as container:
-        for packet in container.demux(audio=0):
-            packets += 1
-            try:
-                frames = packet.decode()
-            except av.InvalidDataError:  # such as the tags of the second one of joined files
-                damaged += 1
-                continue
-            yield from ((frame.sample_rate, _samples(frame)) for frame in frames)
-    if damaged > MOST_DAMAGED * packets:
-        raise ZooError(f"Audio file {path} is damaged: {damaged} of {packets} frames are no audio.")
-
-
-def _samples(frame: Any) -> Block:
-    """Return the samples of a frame of PyAV, which may be integers and interleaved."""
-    values = frame.to_ndarray()
-    if not frame.format.is_planar:
-        values = values.reshape(-1, frame.layout.nb_channels).T
-    if np.issubdtype(values.dtype, np.integer):
-        values = values / -float(np.iinfo(values.dtype).min)
-    return np.asarray(values.T, dtype=np.float32)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a file with FFmpeg's libraries. Raises ZooError for errors of the file."""
-    import av  # a slow import, which other files do not need
-
-    try:
-        with open_stored(path) as content, av.open(content) as container:
-            yield container
-    except (av.FFmpegError, IndexError) as error:  # no audio stream
-        raise ZooError(f"Audio file {path} is damaged or not audio ({error}).") from error
 
 
 @lru_cache(maxsize=100_000)  # files of a corpus, of which segments are loaded in any order
@@ -128,13 +75,13 @@ def _mp3_facts(name: str, size: int, modified: int) -> tuple[bool, Samples]:
     path = Path(name)
     with open_stored(path) as file:
         start = 0
-        while (head := _bytes_at(file, start, 10))[:3] == b"ID3":
+        while (head := bytes_at(file, start, 10))[:3] == b"ID3":
             start += 10 + sum(
                 (byte & 127) << 7 * (3 - place) for place, byte in enumerate(head[6:])
             )
-        counted = any(word in _bytes_at(file, start, HEAD) for word in COUNTS)
-    with _opened(path) as container:
-        stream = container.streams.audio[0]
+        counted = any(word in bytes_at(file, start, HEAD) for word in COUNTS)
+    with opened(path) as container:
+        stream = sound_track(path, container)
         ticks = sum(packet.duration or 0 for packet in container.demux(stream))
         return counted, round(ticks * stream.time_base * stream.rate)
 
@@ -143,24 +90,65 @@ def _mp3_facts(name: str, size: int, modified: int) -> tuple[bool, Samples]:
 def _is_joined_ogg(name: str, size: int, modified: int) -> bool:
     """Return whether another Ogg file follows the first one; arguments as ``_mp3_facts``.
 
-    Raises ZooError if the file ends in a page.
+    Raises ZooError if the file ends in a page or has a gap.
     """
     last = OGG_LAST
     first_ones = True  # the first pages of all streams precede the others
-    with open_stored(Path(name)) as file:
-        start = 0
-        while (head := _bytes_at(file, start, OGG_PAGE))[:4] == b"OggS":
-            table = file.read(head[26]) if len(head) == OGG_PAGE else b""
-            start += OGG_PAGE + len(table) + sum(table)
-            if len(head) < OGG_PAGE or len(table) < head[26] or start > size:
-                raise ZooError(f"Audio file {name} is truncated: it ends in a page of its audio.")
-            if head[5] & OGG_FIRST and not first_ones:
-                return True
-            first_ones = first_ones and bool(head[5] & OGG_FIRST)
-            last = head[5]
+    sound: Samples = 0
+    first_end: Samples | None = None  # of the first page with sound
+    is_opus = False
+    for flags, end, packets in _pages(Path(name), size):
+        if flags & OGG_FIRST and not first_ones:
+            return True
+        first_ones = first_ones and bool(flags & OGG_FIRST)
+        is_opus = is_opus or any(one[:8] == b"OpusHead" for one in packets)
+        if is_opus and end > 0 and first_end is None:
+            first_end = end
+        elif is_opus and first_end is not None:
+            sound += sum(map(_opus_samples, packets))
+            if end > 0 and first_end + sound + OPUS_LONGEST < end:
+                # libsndfile repeats what precedes the gap
+                raise ZooError(
+                    f"Audio file {name} has a gap at {(first_end + sound) / OPUS_RATE:.1f} s by "
+                    "its time stamps; write its sound as a WAV or FLAC file."
+                )
+        last = flags
     if not last & OGG_LAST:
         logger.warning("Audio file %s has no last page; it may be truncated.", name)
     return False
+
+
+def _pages(path: Path, size: int) -> Iterator[tuple[int, int, list[bytes]]]:
+    """Yield flags and time stamp of each page, and the packets that begin in it.
+
+    Raises ZooError if the file ends in a page.
+    """
+    with open_stored(path) as file:
+        start = 0
+        while (head := bytes_at(file, start, OGG_PAGE))[:4] == b"OggS":
+            table = file.read(head[26]) if len(head) == OGG_PAGE else b""
+            start += OGG_PAGE + len(table) + sum(table)
+            if len(head) < OGG_PAGE or len(table) < head[26] or start > size:
+                raise ZooError(f"Audio file {path} is truncated: it ends in a page of its audio.")
+            (end,) = struct.unpack_from("<q", head, 6)
+            packets, content, begins = [], file.read(sum(table)), not head[5] & OGG_CONTINUED
+            place = 0
+            for length in table:
+                if begins:
+                    packets.append(content[place : place + 8])
+                place, begins = place + length, length < 255
+            yield head[5], end, packets
+
+
+def _opus_samples(packet: bytes) -> Samples:
+    """Return the samples of a packet of Opus at 48 kHz, by its first two bytes."""
+    if not packet:
+        return 0
+    coding, frames = packet[0] >> 3, packet[0] & 3
+    count = packet[1] & 63 if frames == 3 and len(packet) > 1 else 1 + (frames > 0)
+    if coding < 12:
+        return count * (480, 960, 1920, 2880)[coding & 3]
+    return count * ((480, 960)[coding & 1] if coding < 16 else 120 << (coding & 3))
 
 
 @lru_cache(maxsize=100_000)
@@ -172,51 +160,3 @@ def _is_joined_flac(name: str, size: int, modified: int) -> bool:
         content.seek(max(content.tell() - READ_AHEAD, len(FLAC_HEADS[0])))
         rest = content.read()
     return any(head in rest for head in FLAC_HEADS)
-
-
-def _refuse_joined(format: str, name: str, size: int, modified: int) -> None:
-    """Raise ZooError if another file of this format follows the first one."""
-    with open_stored(Path(name)) as file:
-        second = SECOND_FILES[format](file)
-        mark = _bytes_at(file, 0, 4)
-        if second + len(mark) <= size and _bytes_at(file, second, 4) == mark:
-            raise ZooError(
-                f"Audio file {name} is several {format} files that were joined, of which only the "
-                "first would be read; write them as one WAV or FLAC file."
-            )
-
-
-def _end_of_au(file: BinaryIO | io.BufferedReader) -> int:
-    """Return the position after the samples; far beyond the end if the header has no size."""
-    offset, samples = struct.unpack(">2I", _bytes_at(file, 4, 8).ljust(8, b"\0"))
-    return int(offset + samples)
-
-
-def _end_of_rf64(file: BinaryIO | io.BufferedReader) -> int:
-    """Return the position after the file that the first header declares."""
-    (declared,) = struct.unpack("<Q", _bytes_at(file, 20, 8).ljust(8, b"\0"))
-    return int(declared + 8)
-
-
-def _end_of_caf(file: BinaryIO | io.BufferedReader) -> int:
-    """Return the position of the first chunk that has the mark of a file, or after all chunks."""
-    start = 8
-    while len(head := _bytes_at(file, start, 12)) == 12 and head[:4] != b"caff":
-        (length,) = struct.unpack(">q", head[4:])
-        if length < 0:  # the samples go on to the end of the file
-            break
-        start += len(head) + length
-    return start
-
-
-# The position at which another file of the same format may follow.
-SECOND_FILES: dict[str, Callable[[BinaryIO | io.BufferedReader], int]] = {
-    "AU": _end_of_au,
-    "CAF": _end_of_caf,
-    "RF64": _end_of_rf64,
-}
-
-
-def _bytes_at(file: BinaryIO | io.BufferedReader, start: int, count: int) -> bytes:
-    file.seek(start)
-    return file.read(count)

@@ -1,64 +1,141 @@
-"""Audio formats that libsndfile does not read, such as M4A or the sound of a film, through ffmpeg.
+"""Samples that FFmpeg's libraries decode, which PyAV ships: M4A, the sound of films, joined MP3.
 
-ffmpeg is a program of its own and optional; ``zoo/audio/files.py`` reads WAV, FLAC, OGG and MP3
-without it.
+The content of a file decides its format. Only formats that have their sound in themselves are read:
+a playlist is a text that names other files and addresses, and its name may end in ``.m4a``.
 """
 
-import shutil
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from zoo.disk.files import check_name_is_text
+import numpy as np
+
+from zoo.audio.sizes import check_sizes
+from zoo.audio.timeline import Block, Timeline, join
+from zoo.disk.tar_members import last_change, open_stored, size_of
 from zoo.errors import ZooError
 
-# Samples as WAV with the rate and the channels of the source; ``files`` resamples and mixes them.
-_TO_WAV = ("-map", "0:a:0", "-f", "wav", "-c:a", "pcm_s16le")
+# FFmpeg's names of formats whose time stamps count from the start of the file, of those whose clock
+# had any value when the recording began, and of those without time stamps.
+FROM_ZERO = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi")
+FROM_ANY = ("mpegts", "mpeg", "flv", "asf")
+COUNTED = (
+    *("aac", "ac3", "aiff", "amr", "ape", "au", "caf", "dsf", "dts", "dtshd", "eac3", "flac"),
+    *("loas", "mp3", "mpc", "mpc8", "ogg", "truehd", "tta", "w64", "wav", "wv"),
+)
+# FFmpeg gets the file as an open object, so that it needs no protocol.
+SAFE = {
+    "format_whitelist": ",".join((*FROM_ZERO, *FROM_ANY, *COUNTED)),
+    "protocol_whitelist": "none",
+}
+ALLOWED = (
+    "Allowed are WAV, FLAC, OGG, MP3, M4A and other audio files, and films with sound, with any "
+    "sample rate and any number of channels."
+)
+MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 
 
-def is_readable(path: Path) -> bool:
-    """Return whether libsndfile opens a file, whatever its suffix."""
-    import soundfile  # a slow import
-
-    try:
-        with soundfile.SoundFile(path):
-            return True
-    except (soundfile.LibsndfileError, OSError):
-        return False
-
-
-def readable(path: Path, folder: Path) -> Path:
-    """Return a file that libsndfile reads: ``path`` itself or a copy that ffmpeg decodes.
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file with FFmpeg's libraries, which open no other file.
 
     Args:
-        path: audio file, or a film with sound.
-        folder: existing folder for the copy.
+        path: audio file or film, also in an archive.
 
     Raises:
-        ZooError: neither libsndfile nor ffmpeg reads the file, or ffmpeg is needed and missing.
+        ZooError: the file is damaged, truncated or in a format that is not read.
     """
-    import soundfile  # a slow import
+    import av  # a slow import, which other files do not need
 
-    check_name_is_text(path)
-    if path.is_file() and path.stat().st_size == 0:
-        raise ZooError(f"Audio file {path} is empty.")
+    if not size_of(path):
+        raise ZooError(f"Audio file {path} is damaged or not audio (it is empty). {ALLOWED}")
     try:
-        with soundfile.SoundFile(path):
-            return path
-    except soundfile.LibsndfileError as error:
-        reason = error.error_string.rstrip(".")
-    except OSError as error:
-        raise ZooError(f"Audio file {path} cannot be read ({error.strerror}).") from error
-
-    program = shutil.which("ffmpeg")
-    if program is None:
+        with (
+            open_stored(path) as content,
+            av.open(content, container_options=SAFE, metadata_errors="replace") as container,
+        ):
+            yield container
+    except av.FFmpegError as error:
+        # what is not in the list of formats is a wrong argument to FFmpeg
+        reason = "another format" if isinstance(error, av.ArgumentError) else error.strerror
         raise ZooError(
-            f"Audio file {path} is damaged, not audio, or in a format that needs ffmpeg, which is "
-            f"not installed ({reason})."
+            f"Audio file {path} is damaged or not audio ({reason}). {ALLOWED}"
+        ) from error
+
+
+def decode(path: Path) -> Iterator[tuple[int, Block]]:
+    """Yield the samples of a file to its end, with their sample rate.
+
+    Where a format has time stamps, they decide where samples stand, and silence stands for what is
+    missing. Of several tracks, the default one is read.
+
+    Args:
+        path: audio file or film, also in an archive.
+
+    Raises:
+        ZooError: the file is damaged, truncated, too long, without sound or in a format that is not
+            read.
+    """
+    with opened(path) as container:
+        name = container.format.name
+        check_sizes(path, name, last_change(path))
+        start = (container.start_time or 0) / 1e6  # it is in microseconds
+        timeline = Timeline(path, start if name in FROM_ANY else 0.0)
+        placed = (
+            (frame.sample_rate, block)
+            for frame in _frames(path, container)
+            for block in timeline.place(
+                None if name in COUNTED else frame.time, frame.sample_rate, _samples(frame)
+            )
         )
-    copy = folder / f"{len(list(folder.iterdir()))}.wav"
-    command = [program, "-nostdin", "-v", "error", "-i", str(path.absolute()), *_TO_WAV, str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        raise ZooError(f"Audio file {path} is damaged or not audio (ffmpeg: {lines[0]}).")
-    return copy
+        yield from join(placed)
+        timeline.finish()
+
+
+def _frames(path: Path, container: Any) -> Iterator[Any]:
+    """Yield the frames of the sound. Raises ZooError if too many are damaged."""
+    import av  # a slow import, which other files do not need
+
+    packets = damaged = 0
+    for packet in container.demux(sound_track(path, container)):
+        packets += 1
+        try:
+            frames = packet.decode()
+        except av.FFmpegError:  # such as the tags of the second one of joined files
+            damaged += 1
+            continue
+        yield from frames
+    if damaged > MOST_DAMAGED * packets:
+        raise ZooError(f"Audio file {path} is damaged: {damaged} of {packets} frames are no audio.")
+
+
+def sound_track(path: Path, container: Any) -> Any:
+    """Return the default one of the tracks with sound.
+
+    Args:
+        path: the file, for messages.
+        container: the open file.
+
+    Raises:
+        ZooError: no track has sound that can be decoded.
+    """
+    tracks = container.streams.audio
+    if not tracks:
+        raise ZooError(f"Audio file {path} has no sound.")
+    default = next((one for one in tracks if one.disposition & one.disposition.default), tracks[0])
+    if default.codec_context is None:
+        raise ZooError(f"Audio file {path} has sound in a coding that cannot be decoded.")
+    return default
+
+
+def _samples(frame: Any) -> Block:
+    """Return the samples of a frame of PyAV, which may be integers and interleaved."""
+    values = frame.to_ndarray()
+    if not frame.format.is_planar:
+        values = values.reshape(-1, frame.layout.nb_channels).T
+    if np.issubdtype(values.dtype, np.unsignedinteger):
+        values = values.astype(np.float32) / 128 - 1
+    elif np.issubdtype(values.dtype, np.integer):
+        values = values / -float(np.iinfo(values.dtype).min)
+    return np.asarray(values.T, dtype=np.float32)

@@ -15,7 +15,10 @@ import soxr
 import torch
 from torch import Tensor
 
-from zoo.audio.compressed import Block, decode, is_read_in_part
+from zoo.audio.compressed import is_read_in_part
+from zoo.audio.ffmpeg import ALLOWED, decode
+from zoo.audio.sizes import check_sizes
+from zoo.audio.timeline import Block
 from zoo.disk.files import check_name_is_text
 from zoo.disk.tar_members import last_change, member_of, size_of
 from zoo.errors import FullDiskError, ZooError
@@ -23,13 +26,6 @@ from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 logger = logging.getLogger(__name__)
 
-ALLOWED = (
-    "Allowed are WAV, FLAC, OGG and MP3 files with any sample rate and any number of channels."
-)
-# Smallest placeholder for the size of the samples (in bytes) in the headers of streamed WAV files.
-# A program that streams audio has no size yet when it writes the header, so it writes this
-# number or a larger one. Such a file is not truncated.
-STREAMED = 0x7FFFFFFF
 LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000  # hertz; resampling others would fill the memory
 BLOCK: Samples = 1 << 20  # read at once
 LOUDEST = 64.0  # largest sample; lossy formats and mixes exceed 1.0 by little
@@ -39,24 +35,20 @@ SILENCE = 1e-4  # largest magnitude of samples that are silent, 3 steps of 16-bi
 # The bits of a sample, by the log of libsndfile, which reads 7 bits as if they were 8. Samples of
 # 12 and 20 bits fill the upper bits of 16 and 24.
 _BIT_WIDTH = re.compile(r"^ *Bit Width *: (\d+)", re.MULTILINE)
-# The size of the samples and the size that the header declares. libsndfile reads a truncated file
-# without an error and reports the two sizes only in the text of its log.
-_DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 
 
 @contextmanager
-def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
-    """Open an audio file for reading. Raises ZooError if it is missing, damaged or empty."""
+def _open_file(path: Path) -> Iterator[soundfile.SoundFile | None]:
+    """Open an audio file for reading; None: libsndfile does not read it as a whole.
+
+    Raises ZooError if the file is missing, damaged or truncated.
+    """
     check_name_is_text(path)
-    member = member_of(path)
-    if member is None and not path.is_file():
+    if member_of(path) is None and not path.is_file():
         raise ZooError(f"Audio file {path} does not exist or is not a file. {ALLOWED}")
     try:
         with ExitStack() as stack:
-            content = path if member is None else stack.enter_context(member.open())
-            file = stack.enter_context(soundfile.SoundFile(content))
-            _check_header(path, file)
-            yield file
+            yield _opened(path, stack)
     except soundfile.LibsndfileError as error:
         raise ZooError(
             f"Audio file {path} is damaged or not audio ({error.error_string}). {ALLOWED}"
@@ -65,26 +57,33 @@ def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
         raise ZooError(f"Audio file {path} cannot be read ({error.strerror}).") from error
 
 
-def _check_header(path: Path, file: soundfile.SoundFile) -> None:
-    """Raise ZooError if a header has more samples than the file, no samples or a wild rate."""
-    if sizes := _DATA_SIZES.search(file.extra_info):
-        declared, present = int(sizes[1]), int(sizes[2])
-        if present < declared < STREAMED:
-            raise ZooError(
-                f"Audio file {path} is truncated: it has {present} of {declared} bytes of samples."
-            )
+def _opened(path: Path, stack: ExitStack) -> soundfile.SoundFile | None:
+    """Return the open file, or None if libsndfile reads nothing or a part of it."""
+    member = member_of(path)
+    content = path if member is None else stack.enter_context(member.open())
+    try:
+        file = stack.enter_context(soundfile.SoundFile(content))
+    except soundfile.LibsndfileError:
+        return None  # a film, for example
+    check_sizes(path, file.format, last_change(path))
     width = _BIT_WIDTH.search(file.extra_info)
     if width and file.subtype.startswith("PCM_") and (int(width[1]) < 8 or int(width[1]) % 4):
         raise ZooError(
             f"Audio file {path} has samples of {width[1]} bits; allowed are 8, 16, 24 and 32."
         )
-    if not LOWEST_RATE <= file.samplerate <= HIGHEST_RATE:
+    _check_rate(path, file.samplerate)
+    # it cannot seek in GSM, and takes a header without a size for one without samples
+    in_part = is_read_in_part(path, file) or file.frames <= 0 or not file.seekable()
+    return None if in_part else file
+
+
+def _check_rate(path: Path, rate: int) -> None:
+    """Raise ZooError for a sample rate that cannot be resampled."""
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise ZooError(
-            f"Audio file {path} has a sample rate of {file.samplerate} Hz by its header; it must "
-            f"be {LOWEST_RATE} to {HIGHEST_RATE} Hz."
+            f"Audio file {path} has a sample rate of {rate} Hz by its header; it must be "
+            f"{LOWEST_RATE} to {HIGHEST_RATE} Hz."
         )
-    if file.frames <= 0:
-        raise ZooError(f"Audio file {path} has no samples; a talk needs at least one.")
 
 
 def duration(path: str | Path) -> Seconds:
@@ -94,18 +93,27 @@ def duration(path: str | Path) -> Seconds:
         ZooError: The file is missing, damaged, truncated or empty.
     """
     with _open_file(Path(path)) as file:
-        if is_read_in_part(Path(path), file):
-            facts = size_of(Path(path)), last_change(Path(path))
-            return len(_decoded(str(path), *facts)) / SAMPLE_RATE
+        if file is None:
+            return len(_decoded(Path(path))) / SAMPLE_RATE
         return float(file.frames / file.samplerate)
+
+
+def is_plain(path: Path) -> bool:
+    """Return whether a file has 16 kHz and one channel, and its parts are read alone.
+
+    Raises:
+        ZooError: The file is missing, damaged or truncated.
+    """
+    with _open_file(path) as file:
+        return file is not None and (file.samplerate, file.channels) == (SAMPLE_RATE, 1)
 
 
 def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = None) -> Tensor:
     """Load a part of an audio file as 16 kHz mono.
 
     Args:
-        path: WAV, FLAC, OGG or MP3 file with any sample rate and any number of channels, also in a
-            tar archive (``zoo.disk.tar_members``).
+        path: audio file or film with any sample rate and any number of channels, also in a tar
+            archive (``zoo.disk.tar_members``). The default one of several tracks is read.
         start: Position of the first sample in seconds.
         duration: Number of seconds to load. Loading ends at the end of the file at the latest; None
             loads the file to its end.
@@ -119,8 +127,8 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
     """
     path = Path(path)
     with _open_file(path) as file:
-        if is_read_in_part(path, file):
-            samples = _decoded(str(path), size_of(path), last_change(path))
+        if file is None:
+            samples = _decoded(path)
             rate, length = SAMPLE_RATE, len(samples)
             first, count = _place(path, rate, length, start, duration)
             return samples[first : first + count].clone()
@@ -144,16 +152,25 @@ def load_channels(path: Path, channels: Sequence[int]) -> Tensor:
         ZooError: As for ``load``, or the file has no such channel.
     """
     with _open_file(path) as file:
-        if max(channels) >= file.channels:
-            raise ZooError(
-                f"Audio file {path} has no channel {max(channels)}; it has {file.channels}, from 0."
-            )
-        blocks: Iterable[tuple[int, Block]] = (
-            (file.samplerate, block) for block in _blocks(path, file, file.frames)
+        blocks = _whole_file(path, file)
+        return _mix(((rate, _channels_of(path, block, channels)) for rate, block in blocks), path)
+
+
+def _whole_file(path: Path, file: soundfile.SoundFile | None) -> Iterator[tuple[int, Block]]:
+    """Return sample rate and samples of a file, block after block."""
+    if file is None:
+        return decode(path)
+    rate = file.samplerate
+    return ((rate, block) for block in _blocks(path, file, file.frames))
+
+
+def _channels_of(path: Path, block: Block, channels: Sequence[int]) -> Block:
+    """Return some channels of a block. Raises ZooError if there is no such channel."""
+    if max(channels) >= block.shape[1]:
+        raise ZooError(
+            f"Audio file {path} has no channel {max(channels)}; it has {block.shape[1]}, from 0."
         )
-        if is_read_in_part(path, file):
-            blocks = decode(path)
-        return _mix(((rate, block[:, list(channels)]) for rate, block in blocks), path)
+    return block[:, list(channels)]
 
 
 def _place(
@@ -191,16 +208,15 @@ def _blocks(path: Path, file: soundfile.SoundFile, count: int) -> Iterator[Block
         yield block
 
 
-@lru_cache(maxsize=1)  # segments of one file are often loaded one after the other
-def _decoded(name: str, size: int, modified: int) -> Tensor:
-    """Return all samples of a file that libsndfile reads in part: (n,) float32 at 16 kHz.
+def _decoded(path: Path) -> Tensor:
+    """Return all samples of a file that libsndfile does not read: (n,) float32 at 16 kHz."""
+    return _decoded_once(path, size_of(path), last_change(path))
 
-    Args:
-        name: path of the file.
-        size: bytes; like the time of modification, another one means another content.
-        modified: time of modification.
-    """
-    return _mix(decode(Path(name)), Path(name))
+
+@lru_cache(maxsize=1)  # segments of one file are often loaded one after the other
+def _decoded_once(path: Path, size: int, modified: int) -> Tensor:
+    """Return the samples; another size or time of modification means another content."""
+    return _mix(decode(path), path)
 
 
 def _mix(blocks: Iterable[tuple[int, Block]], path: Path) -> Tensor:
@@ -213,7 +229,7 @@ def _mix(blocks: Iterable[tuple[int, Block]], path: Path) -> Tensor:
         path: the file, for messages.
 
     Raises:
-        ZooError: a sample is not finite or far beyond full scale.
+        ZooError: a sample is not finite or far beyond full scale, or the rate is out of range.
     """
     parts = [np.zeros(0, np.float32)]
     resampler, last_rate = None, SAMPLE_RATE
@@ -225,6 +241,7 @@ def _mix(blocks: Iterable[tuple[int, Block]], path: Path) -> Tensor:
             power_of_channels += float(np.square(block).mean(axis=1).sum())
             power += float(np.square(mono).sum())
         if rate != last_rate:
+            _check_rate(path, rate)
             parts += [] if resampler is None else [resampler.resample_chunk(END, last=True)]
             resampler = soxr.ResampleStream(rate, SAMPLE_RATE, 1) if rate != SAMPLE_RATE else None
             last_rate = rate

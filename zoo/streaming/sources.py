@@ -8,7 +8,6 @@ from torch import Tensor
 
 from zoo.audio import files as audio
 from zoo.audio.arrays import Waveform, to_mono
-from zoo.audio.ffmpeg import readable
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.simulate import Source
@@ -72,7 +71,7 @@ def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
 
 
 def open_recording(
-    recording: Recording, *, sample_rate: int | None, source_language: str, folder: Path
+    recording: Recording, *, sample_rate: int | None, source_language: str
 ) -> tuple[Talk, Tensor]:
     """Read a recording of any kind.
 
@@ -80,7 +79,6 @@ def open_recording(
         recording: an audio file or a film with sound, a talk, or an array of samples.
         sample_rate: samples per second of an array; None for a file or a talk.
         source_language: code of the language that the system receives.
-        folder: existing folder for the copy of a file that ffmpeg decodes.
 
     Returns:
         The talk and its (n,) samples at 16 kHz. A file or an array is one segment without text.
@@ -96,7 +94,7 @@ def open_recording(
     if sample_rate is not None:
         raise ZooError("A file has its own sample rate; leave sample_rate out.")
     if not isinstance(recording, Talk):
-        return talk_of_file(Path(recording), source_language=source_language, folder=folder)
+        return talk_of_file(Path(recording), source_language=source_language)
     if recording.source_language != source_language:
         raise ZooError(
             f"Talk {recording.name!r} is spoken in {recording.source_language!r}, but the system "
@@ -107,14 +105,13 @@ def open_recording(
 
 
 def talk_of_file(
-    path: Path, *, source_language: str, folder: Path, name: str | None = None
+    path: Path, *, source_language: str, name: str | None = None
 ) -> tuple[Talk, Tensor]:
     """Read an audio file as a talk without references.
 
     Args:
         path: audio file, or a film with sound.
         source_language: code of the language that is spoken.
-        folder: existing folder for a copy of a file that ffmpeg decodes.
         name: name of the talk; None: that of the file without its suffix.
 
     Returns:
@@ -127,8 +124,7 @@ def talk_of_file(
         raise ZooError(f"{path} is a folder; name one audio file.")
     if not path.exists():
         raise ZooError(f"There is no audio file {path}.")
-    file = readable(path, folder)
-    samples = audio.load(file)
+    samples = audio.load(path)
     audio.warn_of_silence(samples, path)
     seconds = samples.numel() / SAMPLE_RATE
-    return without_references(name or path.stem, file, seconds, source_language), samples
+    return without_references(name or path.stem, path, seconds, source_language), samples

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 
@@ -47,11 +45,7 @@ class TranslatingSystem(System):
             >>> system.translate(samples, sample_rate=44_100).words[0].elapsed
         """
         code, size = self.source_language.code, self.chunk_samples
-        # all samples are read here, so a copy of the file is not needed afterwards
-        with TemporaryDirectory() as copies:
-            talk, samples = open_recording(
-                recording, sample_rate=sample_rate, source_language=code, folder=Path(copies)
-            )
+        talk, samples = open_recording(recording, sample_rate=sample_rate, source_language=code)
         self._check_audio(talk)
         whole = source(talk, self.target_language, chunk_samples=size)
         first = samples[: round(WARM_UP * SAMPLE_RATE)]

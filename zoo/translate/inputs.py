@@ -17,13 +17,12 @@ FILMS = (".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm")
 SUFFIXES = (*AUDIO, *FILMS)
 
 
-def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> list[Talk]:
+def find_talks(paths: Sequence[str], *, source_language: str) -> list[Talk]:
     """Return a talk for each audio file, and read each file once to find damage.
 
     Args:
         paths: audio files, and folders, whose files and subfolders are searched for audio.
         source_language: code of the language that is spoken.
-        folder: existing folder for copies of files that ffmpeg decodes.
 
     Raises:
         ZooError: ``paths`` is no list of texts, there is no file, or a file cannot be read or has
@@ -34,7 +33,7 @@ def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> l
         raise ZooError(f"inputs must be a list of files and folders, not {paths}.")
     files = list(dict.fromkeys(path for name in paths for path in _files(Path(name))))
     return [
-        talk_of_file(path, name=name, source_language=source_language, folder=folder)[0]
+        talk_of_file(path, name=name, source_language=source_language)[0]
         for path, name in zip(files, _names(files), strict=True)
     ]
 

@@ -4,9 +4,7 @@ The files are read before the networks are imported, which takes seconds.
 """
 
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from zoo.config import Config
 from zoo.errors import INTERRUPTED, ZooError
@@ -27,23 +25,21 @@ def translate(cfg: Config) -> None:
     """
     check_machine(seed=cfg.seed, threads=cfg.threads, device=cfg.device)
     speed = check_speed(cfg.speed)
-    with tempfile.TemporaryDirectory() as folder:
-        talks, microphone = sources(cfg, Path(folder))
-        from zoo.translate.work import translate_sources
+    talks, microphone = sources(cfg)
+    from zoo.translate.work import translate_sources
 
-        stop = translate_sources(cfg, talks, microphone, speed)
+    stop = translate_sources(cfg, talks, microphone, speed)
     if stop.terminated:
         sys.exit(stop.code)
     if microphone is None and stop.requested:
         sys.exit(INTERRUPTED)
 
 
-def sources(cfg: Config, folder: Path) -> tuple[Sequence[Talk], SoundDevice | None]:
+def sources(cfg: Config) -> tuple[Sequence[Talk], SoundDevice | None]:
     """Return the talks of the files, or no talk and the microphone.
 
     Args:
         cfg: configuration.
-        folder: folder for copies of files that ffmpeg decodes.
 
     Raises:
         ZooError: there is no source, or both kinds, or a source cannot be opened.
@@ -55,4 +51,4 @@ def sources(cfg: Config, folder: Path) -> tuple[Sequence[Talk], SoundDevice | No
         raise ZooError(f"A translation needs {problem}: audio files and folders, or --microphone.")
     if cfg.microphone is not None:
         return (), SoundDevice(cfg.microphone)
-    return find_talks(cfg.inputs, source_language=cfg.source_language, folder=folder), None
+    return find_talks(cfg.inputs, source_language=cfg.source_language), None

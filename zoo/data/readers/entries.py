@@ -13,7 +13,7 @@ READABLE = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus"),
     *(".aif", ".aiff", ".aifc", ".au", ".caf", ".sph"),
 )
-# Suffixes of the files that ffmpeg decodes.
+# Suffixes of the files that are decoded once, as a whole.
 FILMS = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".mov", ".mkv", ".amr", ".avi")
 
 

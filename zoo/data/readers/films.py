@@ -1,35 +1,27 @@
 """Copies of audio files of a corpus in the cache folder: sound of films, and single channels."""
 
 import hashlib
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from zoo.audio import files as audio
-from zoo.audio.ffmpeg import is_readable, readable
 from zoo.data.cache import cache_root, lock_folder, seal, seal_if_complete
 from zoo.data.readers.entries import FILMS
 from zoo.disk.files import atomic_file
 
 
 def streamable_file(path: Path) -> Path:
-    """Return a file with the samples of ``path`` that can be streamed: ``path`` itself or a copy.
+    """Return a file with the samples of ``path`` of which parts are read fast: itself or a copy.
 
     Args:
         path: audio file that exists.
 
     Raises:
-        ZooError: the file is damaged, ffmpeg is needed and missing, or the cache is not writable.
+        ZooError: the file is damaged or has no sound, or the cache is not writable.
     """
-    if path.suffix.lower() not in FILMS or is_readable(path):
+    if path.suffix.lower() not in FILMS:
         return path
-    with TemporaryDirectory() as temporary:
-
-        def write(copy: Path) -> None:
-            shutil.copyfile(readable(path, Path(temporary)), copy)
-
-        return _copy(path, "", write)
+    return _copy(path, "", lambda copy: audio.write(copy, audio.load(path)))
 
 
 def channel_file(path: Path, channels: Sequence[int]) -> Path:

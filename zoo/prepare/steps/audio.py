@@ -6,7 +6,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-import soundfile
 from torch import Tensor
 
 from zoo.audio import files as audio
@@ -131,8 +130,6 @@ def _clipped(words: Sequence[Word], end: Seconds) -> tuple[Word, ...]:
 
 def _is_plain(talk: Talk) -> bool:
     """Return whether the talk is the whole of a file with 16 kHz and one channel."""
-    if archive_of(talk.file):
+    if archive_of(talk.file) or talk.offset or not audio.is_plain(talk.file):
         return False
-    info = soundfile.info(talk.file)
-    same = info.samplerate == SAMPLE_RATE and info.channels == 1
-    return same and talk.offset == 0 and abs(talk.duration - info.duration) < OVERHANG
+    return abs(talk.duration - audio.duration(talk.file)) < OVERHANG
