@@ -1,4 +1,4 @@
-"""Ctrl-C while a command imports its modules: one sentence and the exit code of the signal.
+"""The imports of a command: Ctrl-C is one sentence and the exit code of the signal.
 
 This module imports only what Python has imported by itself, so that a command can begin with it.
 """
@@ -17,12 +17,16 @@ PACKAGE = "zoo"
 INSTALLED = "simulzoo-"  # beginning of the names of the installed commands
 
 
-def end_on_interrupt() -> None:
-    """End the process at once on Ctrl-C, until another handler is set.
+def prepare_imports() -> None:
+    """Let a command import its modules, whatever the environment and the user do meanwhile.
+
+    Plots are files, so matplotlib receives no backend of the environment: it refuses an unknown one
+    when it is imported. Ctrl-C ends the process at once, until another handler is set.
 
     Nothing is written while modules are imported, and an interrupted import of a compiled library
     may end in an error of its own. A signal that the starting shell ignores stays ignored.
     """
+    os.environ["MPLBACKEND"] = "agg"
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         with suppress(ValueError):  # Python allows handlers in the main thread only
             signal.signal(signal.SIGINT, _end)
@@ -32,7 +36,7 @@ def end_on_interrupt() -> None:
 def ending_on_interrupt() -> Iterator[None]:
     """End the process at once on Ctrl-C in the block, unless the block sets another handler."""
     before = signal.getsignal(signal.SIGINT)
-    end_on_interrupt()
+    prepare_imports()
     try:
         yield
     finally:
