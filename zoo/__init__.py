@@ -8,7 +8,7 @@ trainer.test(system, zoo.TalksDataModule("minitalks"))
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zoo.machine.imports import end_on_interrupt, is_command
+from zoo.machine.imports import is_command, prepare_imports
 from zoo.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if is_command():  # whose modules are imported next
-    end_on_interrupt()
+    prepare_imports()
 
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {

@@ -35,10 +35,6 @@ class ZooError(Exception):
     """An error in the input or the configuration that the user can correct."""
 
 
-class FullDiskError(ZooError):
-    """There is no space for a file; unlike a damaged file, it is no property of the input."""
-
-
 def unknown_choice(
     noun: str, name: object, choices: Iterable[object], meant: Collection[str] = ()
 ) -> ZooError:

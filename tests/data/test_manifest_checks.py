@@ -89,6 +89,10 @@ SHAPES: dict[str, tuple[Change, str]] = {
     ),
 }
 VALUES: dict[str, tuple[Change, str]] = {
+    "a duration of ages": (
+        lambda item: item.update(duration=1e300),
+        r"duration is 1e\+300 s; no recording lasts more than 1e\+07 s",
+    ),
     "a duration that is infinite": (
         lambda item: item.update(duration=float("inf")),
         "duration is inf",

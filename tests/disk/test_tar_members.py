@@ -1,7 +1,6 @@
 """Files that are read in tar archives."""
 
 import io
-import json
 import tarfile
 from pathlib import Path
 
@@ -51,13 +50,68 @@ def test_an_index_of_another_archive_is_not_used(archive: Path, tmp_path: Path) 
     assert torch.equal(audio.load(archive / "a.wav"), audio.load(tmp_path / "a.wav"))
 
 
-@pytest.mark.parametrize("span", [[-5, 9], [0, -1], [0, 10**9], [10**400, 1]])
-def test_an_index_out_of_its_archive_is_not_used(
-    span: list[int], archive: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "members",
+    [
+        '{"a.wav": [-5, 3]}',
+        '{"a.wav": [512, 1000000]}',
+        '{"a.wav": [512, -1]}',
+        '{"a.wav": [1e400, 3]}',
+        '{"a.wav": [512.5, true]}',
+        '{"a.wav": ["512", "3"]}',
+        '{"a.wav": [512]}',
+        '{"a.wav": "51"}',
+        "[]",
+    ],
+)
+def test_an_index_with_impossible_places_is_not_used(
+    members: str, archive: Path, tmp_path: Path
 ) -> None:
-    content = {"size": archive.stat().st_size, "members": {"a.wav": span}}
-    index_path(archive).write_text(json.dumps(content))
+    size = archive.stat().st_size
+    index_path(archive).write_text(f'{{"size": {size}, "members": {members}}}')
     assert torch.equal(audio.load(archive / "a.wav"), audio.load(tmp_path / "a.wav"))
+
+
+def header(name: str, *, kind: bytes = b"0", size: int = 0, content: bytes = b"") -> bytes:
+    """Return a member whose header may declare another size than that of its content."""
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, size or len(content)
+    return member.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def pax(key: str, value: str) -> bytes:
+    """Return a pax header with one record, whose length is below 100."""
+    rest = f" {key}={value}\n".encode()
+    return header("pax", kind=b"x", content=str(len(rest) + 2).encode() + rest)
+
+
+LAST = header("a.wav", content=b"abc")
+HOSTILE = {
+    "a size below 0": header("a.wav", size=-512),
+    "an endless loop": header("c") + header("b") + header("a", size=-1024),
+    "a size beyond any file": header("a.wav", size=2**62),
+    "a size beyond any number": header("a.wav", size=2**80),
+    "another size below 0": pax("size", "-2048") + LAST,
+    "another size beyond any number": pax("size", "9" * 30) + LAST,
+    "thousands of long names": header("l", kind=b"L", content=b"n\0") * 3000 + LAST,
+    "thousands of headers": pax("comment", "x") * 3000 + LAST,
+    "a sparse member": header("a.wav", kind=b"S", content=b"abc"),
+    "no member": b"",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+def test_a_hostile_archive_is_named(content: str, tmp_path: Path) -> None:
+    (tmp_path / "x.tar").write_bytes(HOSTILE[content] + bytes(1024 if HOSTILE[content] else 0))
+    with pytest.raises(ZooError, match=r"x\.tar is (damaged|truncated)"):
+        audio.load(tmp_path / "x.tar" / "a.wav")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, b"6", b"Z"])
+def test_a_link_or_device_is_no_member(kind: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.tar").write_bytes(header("a.wav", kind=kind) + LAST.replace(b"a", b"b"))
+    with pytest.raises(ZooError, match=r"x\.tar (has no file a\.wav|is damaged)"):
+        audio.load(tmp_path / "x.tar" / "a.wav")
 
 
 def test_archives_that_cannot_be_read_are_named(archive: Path, tmp_path: Path) -> None:

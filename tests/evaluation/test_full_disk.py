@@ -2,11 +2,14 @@
 
 import errno
 import json
+import os
+import resource
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,12 +19,16 @@ from tests.prepare.conftest import write_corpus
 from tests.report.test_joined import row
 from tests.report.test_joined import run as write_run
 from zoo import commands
+from zoo.audio import files as audio
+from zoo.backbones.common.pretrained.weights import save_weights
 from zoo.config import build, compose
 from zoo.data.minitalks import corpus as minitalks
-from zoo.disk.files import full_disk
+from zoo.disk.files import explained_disk, full_disk, write_text
+from zoo.errors import ZooError
 from zoo.machine import launch
 from zoo.machine.commands import run_script
 from zoo.report.__main__ import main as report
+from zoo.training import writing
 from zoo.training.writing import BackgroundWriter, read_file
 
 
@@ -72,15 +79,69 @@ def test_a_checkpoint_before_is_kept(disk: Path) -> None:
     writer.finish()
     leave(disk, 200 * 1024)
     writer.save_checkpoint({"step": 2, "weights": torch.zeros(100_000)}, path)
-    with pytest.raises(RuntimeError, match="pos") as raised:
+    with pytest.raises(RuntimeError) as raised:
         writer.finish()
     assert f"The disk of {disk} is full" in full_disk(raised.value, disk)
     assert read_file(path) == {"step": 1}
     assert not list(disk.glob("*.part"))
 
 
+NUMBERS = {  # of an error of the system: what the sentence says about the disk
+    errno.ENOSPC: "is full; what was written before is kept. Free some space and",
+    errno.EDQUOT: "is full up to your quota; what was written",
+    errno.EFBIG: "takes no file of that size (ulimit -f, or a file system such as FAT); what was",
+    errno.EROFS: "has become read-only; what was written",
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_disk_that_takes_no_more(number: int, tmp_path: Path) -> None:
+    begin = f"The disk of {tmp_path} {NUMBERS[number]}"
+    assert full_disk(OSError(number, os.strerror(number)), tmp_path).startswith(begin)
+    assert full_disk(ValueError(f"I/O error: {os.strerror(number)}"), tmp_path).startswith(begin)
+    error = RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos")
+    error.__context__ = OSError(number, os.strerror(number))
+    assert full_disk(error, tmp_path).startswith(begin)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files of this process have at most 16 KB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16 * 1024, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+LARGE = {  # by library
+    "samples": lambda path: audio.write(path, torch.zeros(100_000)),
+    "NumPy": lambda path: np.save(path, np.zeros(100_000)),
+    "weights": lambda path: save_weights(torch.nn.Linear(100, 1000), path),
+    "checkpoint": lambda path: writing._write({"weights": torch.zeros(100_000)}, path),
+    "text": lambda path: write_text(path, "a" * 100_000),
+}
+
+
+@pytest.mark.parametrize("content", LARGE)
+@pytest.mark.usefixtures("small_files")
+def test_a_file_that_is_too_large(content: str, tmp_path: Path) -> None:
+    sentence = rf"The disk of {tmp_path} (takes no file|is full)"
+    with pytest.raises(ZooError, match=sentence), explained_disk(tmp_path):
+        LARGE[content](tmp_path / "large.npy")
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_report_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [row("a", 10.0)])
+    given = [str(run), "--output", str(tmp_path / "report")]
+    last = leaves_with_2(lambda: report(given), capsys)
+    assert "takes no file of that size (ulimit -f" in last
+
+
 def test_which_errors_are_those_of_a_full_disk(tmp_path: Path) -> None:
     assert full_disk(OSError(errno.ENOENT, "gone"), tmp_path) == ""
+    assert full_disk(OSError(errno.EROFS, "Read-only file system", "a"), tmp_path) == ""
+    assert "is full" in full_disk(OSError("1000 requested and 12 written"), tmp_path)
     error = RuntimeError("unwritten")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert f"The disk of {tmp_path} is full" in full_disk(error, tmp_path)
@@ -99,7 +160,7 @@ def leaves_with_2(start: Callable[[], object], capsys: pytest.CaptureFixture[str
         start()
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert (left.value.code, last[:7]) == (2, "error: ")
-    assert "is full" in last
+    assert "The disk of " in last
     return last
 
 

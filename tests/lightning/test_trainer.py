@@ -1,5 +1,6 @@
 """The Trainer of trainings and evaluations: the same devices, and refused options."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.evaluation.independent_ranks import IndependentRanks, evaluation_trainer
 from zoo.lightning.trainer import count_ranks, is_single, on_devices
+from zoo.machine.cores import usable_cores
 from zoo.training.trainer import make_trainer
 
 TORCHRUN = {
@@ -49,6 +51,21 @@ def test_a_launcher_determines_the_number_of_ranks(monkeypatch: pytest.MonkeyPat
     evaluated = evaluation_trainer({"accelerator": "cpu"}, [])
     assert (evaluated.num_devices, evaluated.num_nodes) == (2, 2)
     assert isinstance(evaluated.strategy, IndependentRanks)
+
+
+@pytest.mark.parametrize("create", [evaluation_trainer, make_trainer])
+@pytest.mark.parametrize("devices", [1000, "1000"])
+def test_a_cpu_has_no_more_devices_than_cores(
+    devices: object, create: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {"accelerator": "cpu", "devices": devices, "callbacks": []}
+    sentence = rf"trainer\.devices=1000 .* may use {usable_cores()} cores; choose at most \d+\."
+    with pytest.raises(ZooError, match=sentence):
+        create(given) if create is make_trainer else create(given, [])
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    with pytest.raises(ZooError, match="use 1 cores; choose at most 2"):
+        make_trainer({"accelerator": "cpu", "devices": 3})
+    assert make_trainer({"accelerator": "cpu", "devices": 2})
 
 
 @pytest.mark.parametrize(

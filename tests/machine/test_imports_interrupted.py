@@ -78,3 +78,29 @@ def test_the_handler_before_is_restored() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+ENDING = """
+import atexit, os, signal, threading, time
+from zoo.machine.imports import prepare_imports
+prepare_imports()
+from zoo.machine.signals import interruptible
+
+class Network:
+    def __del__(self):
+        os.write(1, b"taken apart")
+
+network = Network()
+atexit.register(print, "hook")
+threading.Thread(target=lambda: (time.sleep(0.1), print("thread"))).start()
+with interruptible(with_sigterm=True):
+    if NUMBER:
+        os.kill(os.getpid(), NUMBER)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(0, 0), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_a_signal_ends_is_not_taken_apart(number: int, code: int) -> None:
+    script = ENDING.replace("NUMBER", str(int(number)))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "thread\nhook\n" + "taken apart" * (not code))

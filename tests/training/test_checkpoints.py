@@ -3,6 +3,7 @@
 import json
 import threading
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import torch
@@ -107,8 +108,8 @@ def test_an_unfinished_file_replaces_nothing_and_its_error_is_raised(
     writer.save_checkpoint({"step": 1}, tmp_path / "last.ckpt")
     writer.finish()
 
-    def full_disk(content: object, path: Path) -> None:
-        path.write_bytes(b"PK")
+    def full_disk(content: object, file: BinaryIO) -> None:
+        file.write(b"PK")
         raise OSError("No space left on device")
 
     monkeypatch.setattr(torch, "save", full_disk)

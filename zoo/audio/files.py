@@ -3,7 +3,6 @@
 import io
 import logging
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache
@@ -21,7 +20,7 @@ from zoo.audio.sizes import check_sizes
 from zoo.audio.timeline import Block
 from zoo.disk.files import check_name_is_text
 from zoo.disk.tar_members import last_change, member_of, size_of
-from zoo.errors import FullDiskError, ZooError
+from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 logger = logging.getLogger(__name__)
@@ -330,16 +329,7 @@ def write(path: str | Path, samples: Tensor) -> None:
     Raises:
         ZooError: The file cannot be written.
     """
-    pcm = to_pcm(samples)
     try:
-        soundfile.write(Path(path), pcm, SAMPLE_RATE, format="WAV", subtype="PCM_16")
-    except (soundfile.LibsndfileError, OSError) as error:
-        folder = Path(path).parent
-        # libsndfile does not give the reason of the system
-        if folder.is_dir() and shutil.disk_usage(folder).free < pcm.nbytes:
-            raise FullDiskError(
-                f"The disk of {folder} is full: it has no space for {Path(path).name}."
-            ) from error
-        raise ZooError(
-            f"Cannot write the audio file {path}: check that its folder exists and is writable."
-        ) from error
+        Path(path).write_bytes(wav(samples))
+    except FileNotFoundError as error:
+        raise ZooError(f"Cannot write the audio file {path}: there is no such folder.") from error

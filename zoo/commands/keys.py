@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from zoo.config.command_line import check_config_folder
 from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of
 from zoo.errors import check_choice
@@ -57,6 +58,8 @@ def print_keys(words: Sequence[str], folder: str | None = None) -> None:
     if "=" not in words[0]:
         check_choice("command", words[0], PAGES)
         command, given = words[0], words[1:]
-    folders = [folder] if folder else []
+    folders = [] if folder is None else [folder]
+    for name in folders:
+        check_config_folder(name)
     keys = key_lines(keys_of(command, given, folders))
     print("\n".join([*group_lines(command, given, folders), *keys]))

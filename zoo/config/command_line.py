@@ -63,6 +63,12 @@ def _check_jobs(given: Sequence[str]) -> None:
         exit_with(f"-m has more than {MOST_JOBS} jobs; choose fewer values of a key.")
 
 
+def check_config_folder(name: str) -> None:
+    """Raise ZooError unless the value of ``--config-dir`` is a folder."""
+    if not name.strip() or not Path(name).is_dir():
+        raise ZooError(f"There is no folder {name or repr(name)} (--config-dir).")
+
+
 def config_folders(typed: Namespace) -> list[str]:
     """Return the folder that ``--config-dir`` names, in a list; empty without the option."""
     return [typed.config_dir] if typed.config_dir else []
@@ -85,8 +91,8 @@ def _typed(config_name: str) -> Namespace:
             f"{option} choose its parts with group=choice or experiment=name, and add folders with "
             "--config-dir."
         )
-    if typed.config_dir and not Path(typed.config_dir).is_dir():
-        exit_with(f"There is no folder {typed.config_dir} (--config-dir).")
+    if typed.config_dir is not None:
+        check_config_folder(typed.config_dir)
     if typed.package and not typed.cfg:
         exit_with(
             "--package prints a part of the configuration with --cfg; write --cfg job as well."

@@ -7,6 +7,7 @@ it.
 """
 
 import copy
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -19,7 +20,7 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import ConfigDefault, GroupDefault, ResultDefault
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException, OverrideParseException
-from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -49,6 +50,13 @@ TRUSTED = "trusted_packages"  # key of the packages, besides the zoo, whose clas
 Choices = dict[str, str | None]  # of groups
 fast_hydra.install()
 _kept = Kept()  # what all loaders read that find only the zoo's own files
+
+
+def _can_be_read(source: ConfigSource) -> bool:
+    """Return whether a folder or package of configurations exists and may be read."""
+    if not source.available():
+        return False
+    return source.scheme() != "file" or os.access(source.path, os.R_OK | os.X_OK)
 
 
 def install() -> None:
@@ -84,15 +92,15 @@ class Loader(ConfigLoaderImpl):
         parsed_overrides: list[Override],
         repo: CachingConfigRepository,
     ) -> None:
-        """Add the folders of ``hydra.searchpath``. Raises ZooError if one does not exist."""
+        """Add the folders of ``hydra.searchpath``. Raises ZooError if one cannot be read."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Hydra only warns
             super()._process_config_searchpath(config_name, parsed_overrides, repo)
         for source in repo.get_sources():
-            if source.provider not in OWN_PROVIDERS and not source.available():
+            if source.provider not in OWN_PROVIDERS and not _can_be_read(source):
                 raise ZooError(
-                    f"There is no folder {source.path} ({source.scheme()}) with configurations; "
-                    f"correct {SEARCH_PATH} or --config-dir."
+                    f"There is no folder {source.path} ({source.scheme()}) with configurations "
+                    f"that can be read; correct {SEARCH_PATH} or --config-dir."
                 )
 
     def _compose_config_from_defaults_list(

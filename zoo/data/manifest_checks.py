@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+from zoo.errors import MOST_SECONDS
 from zoo.types import Seconds
 
 TALK = (
@@ -165,10 +166,12 @@ def _check_text(value: Any, where: str, *, empty: bool = True) -> None:
 
 
 def _check_number(value: Any, where: str, *, above: float = -inf) -> None:
-    """Raise ValueError unless a value is a finite number of at least 0 and above another one."""
+    """Raise ValueError unless a value is a possible time, and above another one."""
     if not (_is_number(value) and above < value and 0 <= value < inf):
         allowed = "above 0" if above == 0 else "of at least 0"
         raise ValueError(f"{where} is {value!r}, not a finite number {allowed}")
+    if value > MOST_SECONDS:
+        raise ValueError(f"{where} is {value!r} s; no recording lasts more than {MOST_SECONDS:g} s")
 
 
 def _is_number(value: Any) -> bool:

@@ -18,12 +18,21 @@ from pathlib import Path
 
 from zoo.errors import ZooError, shorten
 
-# What libraries that do not raise OSError write into the message of an error of a full disk.
-FULL_DISK = (
-    "No space left on device",
-    "Disk quota exceeded",
+# Errors of a disk that takes no more: what is wrong with the disk, and what the user can do.
+NO_MORE = {
+    errno.ENOSPC: ("is full", "Free some space"),
+    errno.EDQUOT: ("is full up to your quota", "Free some space"),
+    errno.EFBIG: (
+        "takes no file of that size (ulimit -f, or a file system such as FAT)",
+        "Raise the limit or choose another disk",
+    ),
+    errno.EROFS: ("has become read-only", "Repair it or choose another one"),
+}
+# Messages of libraries that do not give the number of such an error.
+WITHOUT_NUMBER = (
     "PytorchStreamWriter failed writing",
     "inline_container.cc",  # torch.save: "unexpected pos"
+    " requested and ",  # NumPy: "1000 requested and 10 written"
 )
 # Errors of a path that the user can correct, or of a disk that the user can replace.
 UNUSABLE = (
@@ -162,27 +171,48 @@ def check_name_is_text(path: Path) -> None:
 
 
 def full_disk(error: BaseException | None, output_folder: Path) -> str:
-    """Return a sentence if the cause of an error is a full disk; empty for any other error.
+    """Return a sentence if the cause of an error is a disk that takes no more; otherwise "".
 
     Args:
         error: the error.
         output_folder: folder that a program writes to, besides the cache and temporary files. If
             it does not exist, its nearest existing parent is used.
     """
+    chain = []
     while error is not None:
-        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if is_full or any(words in str(error) for words in FULL_DISK):
-            cache = os.environ.get("SIMULZOO_CACHE", output_folder)
-            others = [Path(cache), Path(os.path.expanduser("~")), Path(tempfile.gettempdir())]
-            folders = [_existing(output_folder), *(folder for folder in others if folder.is_dir())]
-            full = [folder for folder in folders if shutil.disk_usage(folder).free < NEARLY_NOTHING]
-            folder = [*full, *folders][0]  # ``folders`` is never empty: its first folder exists
-            return (
-                f"The disk of {folder} is full; what was written before is kept. "
-                "Free some space and start again, with resume=... where there is a run folder."
-            )
+        chain.append(error)
         error = error.__cause__ or error.__context__
-    return ""
+    # A library may raise its own error, without the number, during that of the system.
+    numbers = [*map(_number_of, chain), *map(_guessed_number, chain)]
+    number = next((number for number in numbers if number is not None), None)
+    if number is None:
+        return ""
+    others = [os.environ.get("SIMULZOO_CACHE", output_folder), os.path.expanduser("~")]
+    with suppress(FileNotFoundError):  # Python looks for a folder that takes a file
+        others.append(tempfile.gettempdir())
+    folders = [_existing(output_folder), *(Path(name) for name in others if Path(name).is_dir())]
+    full = [folder for folder in folders if shutil.disk_usage(folder).free < NEARLY_NOTHING]
+    folder = [*full, *folders][0]  # ``folders`` is never empty: its first folder exists
+    problem, advice = NO_MORE[number]
+    return (
+        f"The disk of {folder} {problem}; what was written before is kept. {advice} and start "
+        "again, with resume=... where there is a run folder."
+    )
+
+
+def _number_of(error: BaseException) -> int | None:
+    """Return the number of an error of a disk that takes no more; None for any other error."""
+    if not isinstance(error, OSError) or error.errno is None:
+        text = str(error)
+        return next((number for number in NO_MORE if os.strerror(number) in text), None)
+    # A read-only disk that refuses a path is described by ``unusable_path``.
+    refused = error.errno == errno.EROFS and error.filename
+    return error.errno if error.errno in NO_MORE and not refused else None
+
+
+def _guessed_number(error: BaseException) -> int | None:
+    """Return the most frequent number for an error of a library that does not give it."""
+    return errno.ENOSPC if any(words in str(error) for words in WITHOUT_NUMBER) else None
 
 
 def _existing(folder: Path) -> Path:

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,8 @@ from zoo.disk.parsing import parse_json
 from zoo.errors import ZooError
 
 SUFFIX = ".tar"
+# Errors of Python's reader for headers of any content, such as a chain of thousands of headers.
+DAMAGES = (tarfile.TarError, OSError, ValueError, ArithmeticError, RecursionError)
 # Suffix of the file with the size of the archive and the offsets of its members.
 INDEX = ".index.json"
 
@@ -97,19 +100,42 @@ def index_path(archive: Path) -> Path:
 def scan_headers(archive: Path) -> dict[str, tuple[int, int]]:
     """Return offset and size of the members of an archive by name, from its headers.
 
+    Links, folders and devices are no members: nothing outside of the archive is read.
+
     Raises:
-        ZooError: the archive is damaged or compressed.
+        ZooError: the archive is damaged or compressed, or a member of it is sparse.
     """
     try:
         with tarfile.open(archive, "r:") as file:
-            members = {one.name: (one.offset_data, one.size) for one in file if one.isfile()}
-    except (tarfile.TarError, OSError) as error:
+            members = dict(_spans(file))
+    except DAMAGES as error:
         raise ZooError(f"Archive {archive} is damaged or compressed ({error}).") from error
     size = archive.stat().st_size
-    for name, (offset, length) in members.items():
-        if offset + length > size:
+    for name, span in members.items():
+        if not _lies_within(span, size):
             raise ZooError(f"Archive {archive} is truncated: it ends within {name}.")
     return members
+
+
+def _spans(file: tarfile.TarFile) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield name, offset and size of each member. Raises ValueError for one that cannot be read."""
+    last = -1
+    for member in file:
+        if member.offset <= last or member.size < 0:  # else, reading would not end
+            raise ValueError(f"{member.name} has a negative size")
+        last = member.offset
+        if member.issparse():
+            raise ValueError(f"{member.name} is sparse; write the archive without --sparse")
+        if member.isfile():
+            yield member.name, (member.offset_data, member.size)
+
+
+def _lies_within(span: tuple[object, object], size: int) -> bool:
+    """Return whether a span is an offset and a length in a file of ``size`` bytes."""
+    offset, length = span
+    if type(offset) is not int or type(length) is not int:
+        return False
+    return min(offset, length) >= 0 and offset + length <= size
 
 
 @lru_cache(maxsize=64)
@@ -117,7 +143,7 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
     """Return offset and size of the members of an archive by name.
 
     An index beside the archive spares reading its headers, each of which is a request to an object
-    storage. An index of another size of the archive is not used.
+    storage. An index of another size of the archive, or with places outside of it, is not used.
 
     Args:
         archive: path of the archive.
@@ -126,11 +152,11 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
     """
     try:
         index: Any = parse_json(index_path(archive).read_text(encoding="utf-8"))
-        spans = {name: (int(one), int(count)) for name, (one, count) in index["members"].items()}
-        inside = all(one >= 0 <= count and one + count <= size for one, count in spans.values())
-        if index["size"] == size and inside:
-            return spans
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
+        if index["size"] == size:
+            members = {name: tuple(span) for name, span in index["members"].items()}
+            if all(_lies_within(span, size) for span in members.values()):
+                return members
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # no index, or none that can be used
     return scan_headers(archive)
 

@@ -15,7 +15,8 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
 from zoo.config.signatures import arguments_of_target
-from zoo.errors import ZooError
+from zoo.errors import ZooError, shorten
+from zoo.machine.cores import usable_cores
 from zoo.machine.devices import device_named
 from zoo.machine.launcher import place
 
@@ -38,8 +39,9 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
         callbacks: Callbacks of the job.
 
     Raises:
-        ZooError: Lightning refuses an option.
+        ZooError: There are too few CPU cores, or Lightning refuses an option.
     """
+    _check_cores(options)
     for message in MISLEADING:
         warnings.filterwarnings("ignore", message)
     # Lightning's own handler prints again what the handlers of the root logger print.
@@ -50,6 +52,20 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
         return lightning.Trainer(**{**options, "callbacks": every, "plugins": plugins})
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+
+
+def _check_cores(options: Mapping[str, Any]) -> None:
+    """Raise ZooError if a Trainer would start more processes on the CPU than there are cores.
+
+    Two are allowed on any machine, for trials of several ranks, and so are those of a launcher.
+    """
+    devices, most = str(options.get("devices", 1)), max(2, usable_cores())
+    count = int(devices) if devices.isdecimal() else 1
+    if options.get("accelerator") == "cpu" and count > most and count != place().per_node:
+        raise ZooError(
+            f"trainer.devices={shorten(devices)} would start {shorten(devices)} processes on the "
+            f"CPU, and this process may use {usable_cores()} cores; choose at most {most}."
+        )
 
 
 def _with_environment(plugins: Any) -> Any:

@@ -106,8 +106,9 @@ def copy_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
 
 def _write(checkpoint: dict[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as temporary:
-        torch.save(checkpoint, temporary)
+    # Python's file, unlike one that torch opens, gives the reason of the system for an error.
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
+        torch.save(checkpoint, file)
 
 
 def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:

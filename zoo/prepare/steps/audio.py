@@ -11,7 +11,7 @@ from torch import Tensor
 from zoo.audio import files as audio
 from zoo.disk.files import atomic_file
 from zoo.disk.tar_members import archive_of
-from zoo.errors import FullDiskError, ZooError, check_choice
+from zoo.errors import ZooError, check_choice
 from zoo.prepare.items import Item
 from zoo.prepare.steps.base import PlainStep
 from zoo.talks import Talk, Word
@@ -67,8 +67,6 @@ class AudioStep(PlainStep):
         """Return an item whose talk has clean audio, or a problem."""
         try:
             talk = self._checked(item.talk)
-        except FullDiskError:
-            raise
         except ZooError as error:
             return Item(replace(item.talk, segments=(), labels={}), (), problem=str(error))
         return replace(item, talk=talk)
