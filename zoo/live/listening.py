@@ -8,6 +8,7 @@ of others are written.
 import asyncio
 import resource
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -142,9 +143,9 @@ class SocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process bytes, and read no more for a while if this took long."""
-        begun = self.loop.time()
+        begun = time.thread_time()
         self.data_received(bytes(self._buffer[:nbytes]))
-        spent = self.loop.time() - begun
+        spent = time.thread_time() - begun
         if spent > SHORT and not self.transport.is_closing():
             self.transport.pause_reading()
             self.loop.call_later(REST * spent, self._read_on)
