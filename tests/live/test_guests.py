@@ -140,6 +140,27 @@ def test_floods_of_frames_end_their_connection(frames: bytes, start: Any) -> Non
     assert is_served(address)
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n",
+        HANDSHAKE + b"\x81\x82" + MASK + b"\xff\xfe",  # no UTF-8
+        b"\x00garbage\r\n\r\n",
+    ],
+)
+def test_what_a_client_sends_leads_to_no_traceback(
+    sent: bytes, start: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(start(Echo())) as client:
+        handshake = sent.find(b"\x81") if sent.startswith(HANDSHAKE) else len(sent)
+        client.sendall(sent[:handshake])
+        if sent[handshake:]:
+            assert client.recv(4096).startswith(b"HTTP/1.1 101 ")
+            client.sendall(sent[handshake:])
+        assert ends(client)
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+
+
 def test_a_message_in_many_frames_is_read(start: Any) -> None:
     with connect("ws://{}:{}/".format(*start(Echo()))) as client:
         audio = spoken(10)
@@ -151,7 +172,7 @@ def test_a_client_that_reads_nothing_is_left(start: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr("zoo.live.connection.PATIENCE", 0.2)
     monkeypatch.setattr("zoo.live.listening.LINGER", 0.2)
     address = start(Verbose(), unread_bytes=1 << 20)
-    with connect("ws://{}:{}/".format(*address), max_queue=1) as client:
+    with connect("ws://{}:{}/".format(*address), max_queue=1, close_timeout=1) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send(spoken(*[10] * 200))
         metrics = "http://{}:{}/metrics".format(*address)
@@ -163,7 +184,7 @@ def test_a_client_that_reads_nothing_is_left(start: Any, monkeypatch: pytest.Mon
             list(iter(lambda: client.recv(timeout=PATIENCE), None))
 
 
-@pytest.mark.parametrize("name", ["\ud800.wav", "x" * 300])
+@pytest.mark.parametrize("name", ["\ud800.wav", "x" * 300, "a\0b.wav", "a\nb.wav", "\x1b[2J.wav"])
 def test_a_name_that_no_file_can_have_is_refused(name: str, serve: Serve, tmp_path: Path) -> None:
     with serve().websocket_connect("/") as client:
         client.send_text(json.dumps({"metrics_metadata": {"wav_name": name}}))

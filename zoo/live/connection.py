@@ -154,8 +154,11 @@ class Connection:
         if "system" in given:
             given.setdefault("latency", None)  # a latency is one of the system it was named with
         changed = replace(self._settings, **given)
-        if len(changed.recording or "") > LONGEST_NAME:
-            raise ZooError(f"The name of a recording has at most {LONGEST_NAME} letters.")
+        name = changed.recording or ""
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise ZooError(
+                f"The name of a recording has at most {LONGEST_NAME} letters, all of them visible."
+            )
         AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
         self._hub.system(changed.system, changed.source, changed.target, changed.latency)
         self._hub.talk(changed.talk)

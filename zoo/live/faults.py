@@ -56,9 +56,3 @@ class LoopFaults:
             self._next[line] = now + EVERY
             logger.error("%s", line)
             logger.debug("%s", line, exc_info=error)
-
-
-def is_news(record: logging.LogRecord) -> bool:
-    """Return whether a message of the web server is logged: not each wrong text of a client."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, UnicodeDecodeError) or "ASGI" in str(record.msg)

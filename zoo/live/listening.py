@@ -6,12 +6,14 @@ of others are written.
 """
 
 import asyncio
+import logging
 import resource
 import socket
 import time
 from contextlib import suppress
 from typing import Any
 
+from h11 import LocalProtocolError
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
@@ -123,6 +125,17 @@ def _shut_down(connection: socket.socket) -> None:
     """Let the event loop, which owns a connection, read its end and close it."""
     with suppress(OSError):  # it is closed
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Return whether a message of the web server is logged.
+
+    A client that sends a wrong text or a wrong request is none: the web server answers it, and a
+    traceback for each would fill the disk.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    is_wrong_text = isinstance(error, UnicodeDecodeError) and "ASGI" not in str(record.msg)
+    return not is_wrong_text and not isinstance(error, LocalProtocolError)
 
 
 class SocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol):

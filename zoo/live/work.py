@@ -20,10 +20,9 @@ from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
 from zoo.languages import DETECTED
-from zoo.live.faults import is_news
 from zoo.live.guard import Access
 from zoo.live.hub import Hub
-from zoo.live.listening import BACKLOG, Listening, SocketProtocol, connection_limit
+from zoo.live.listening import BACKLOG, Listening, SocketProtocol, connection_limit, is_news
 from zoo.live.server import application
 from zoo.live.settings import Address, Limits
 from zoo.streaming.simulate import Source, warm_up
