@@ -143,6 +143,7 @@ def main() -> None:
 
     users = users_of(whole, count=count, seconds=typed.seconds)
     limits = [f"limits.streams={count}", f"limits.batch_size={count}"]
+    limits += [f"limits.streams_per_minute={2 * count}", f"limits.connections={4 * count + 64}"]
     with zoo_server([f"threads={typed.threads}", *limits, *typed.overrides]) as server:
         sentence = asyncio.run(serve_and_refuse(server.url, users))
     facts = quantiles("lateness", [one for user in users for one in user.lateness])

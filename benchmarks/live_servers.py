@@ -27,30 +27,44 @@ class Server:
     Attributes:
         url: Address of its sockets, with a slash at the end.
         process: Number of its process.
+        logs: Folder of the logs of its streams, if it is the zoo's.
+        messages: Files of its own messages.
     """
 
     url: str
     process: int
+    logs: Path = Path()
+    messages: Sequence[Path] = ()
 
 
 @contextmanager
-def zoo_server(options: Sequence[str]) -> Iterator[Server]:
+def zoo_server(options: Sequence[str], *, files: int | None = None) -> Iterator[Server]:
     """Start ``python -m zoo.live`` at a free port, and end it after the ``with`` block.
 
     Args:
         options: Hydra overrides of conf/live.yaml.
+        files: Files that it may open; None: those of this process.
 
     Raises:
         ZooError: The server has not started.
     """
     command = [sys.executable, "-m", "zoo.live", "port=0", *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    if files is not None:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "-", *command]
+    with (
+        tempfile.NamedTemporaryFile() as errors,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
         assert process.stdout is not None
         address = re.search(r"http://([\d.:]+)/", process.stdout.readline())
         if address is None:
-            raise ZooError("python -m zoo.live has not started.")
+            raise ZooError(f"python -m zoo.live has not started: {Path(errors.name).read_text()}")
+        logs = ROOT / process.stdout.readline().removeprefix("logs: ").strip()
+        messages = (logs / "live.log", Path(errors.name))
         try:
-            yield Server(f"ws://{address[1]}/", process.pid)
+            yield Server(f"ws://{address[1]}/", process.pid, logs, messages)
         finally:
             process.terminate()
 

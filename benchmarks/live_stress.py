@@ -1,13 +1,16 @@
-"""A live server under clients of all kinds: does it stay up, exact and small?
+"""A live server among clients of all kinds: does it stay up, exact and small?
 
-    python benchmarks/live_stress.py                 3 hours of one stream, 500 other clients
-    python benchmarks/live_stress.py --small         seconds
+    python benchmarks/live_stress.py                        a stream of 10 minutes at real time
+    python benchmarks/live_stress.py --minutes 180 --fast   3 hours, as fast as the server reads
+    python benchmarks/live_stress.py --small                about a minute
 
-One client streams the test set of minitalks, again and again, as fast as the server processes it.
-Meanwhile other clients come one after another, a few at a time, of these kinds: one that translates
-a few seconds, one that is killed, one whose network is cut, one that reads nothing, one that sends
-garbage, one that sends a message of 10 MB, one with a wrong sample rate, and one without a place.
-The words of all that translate must be equal, and the memory of the server must not grow.
+One client streams the test set of minitalks, again and again: first alone, then among others
+(``live_guests.py``), which come one after another, a few at a time, until the stream has ended:
+some translate, some are killed, cut off or wrong, and some attack. The server may open 256 files.
+
+The words must be those of the stream that was alone, and those of all others that translate must be
+equal; the log of the stream must be written each minute; the memory of the server must not grow,
+``/health`` must answer, and its log must have no traceback.
 """
 
 import asyncio
@@ -16,35 +19,40 @@ import json
 import statistics
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.request import urlopen
 
+import numpy as np
 import psutil
 import torch
 from torch import Tensor
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
 
-from harness import parser_of, print_result, print_table, recording, rounded
+from harness import MINUTE, parser_of, print_result, print_table, recording, rounded
+from live_guests import GUESTS, IDLE, STRANGERS, come, text_of
 from live_servers import Server, zoo_server
 from zoo.machine.commands import run_script
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 SIZES = {
-    "minutes": (180, 1, "audio of the long stream"),
-    "clients": (500, 16, "other clients"),
-    "threads": (2, 1, "CPU threads of the server"),
+    "minutes": (10, 1, "audio of the long stream"),
+    "threads": (1, 1, "CPU threads of the server"),
 }
+FILES = 256  # that the server may open
 PIECE: Samples = SAMPLE_RATE  # of a message of the long stream
 EXCERPT: Seconds = 4.0  # of audio of a client that translates
 LOOP: Seconds = 240.0  # of audio, which the long stream repeats
-AT_ONCE = 3  # other clients
+AT_ONCE = 4  # other clients
 PLACES = 1 + 3 * AT_ONCE  # of a client whose network is cut, the server keeps the place for IDLE
-PAUSE: Seconds = 0.5  # between two measurements of the memory
-IDLE: Seconds = 5.0  # after which the server leaves a client that sends nothing
+PAUSE: Seconds = 0.5  # between two measurements
 PATIENCE: Seconds = 300.0  # for one client
+GROWTH = 100.0  # MB, most of the memory
+ANSWER: Seconds = 1.0  # longest time of /health, 95th percentile
+SAVED: Seconds = 90.0  # longest time without a log of the long stream
 
 
 @dataclass(slots=True)
@@ -56,132 +64,69 @@ class Course:
         ended: Number of clients of each kind that have ended as they should.
         texts: Text of each client that has translated.
         memory: Resident memory of the server in MB, in the order of time.
-        problems: Clients that have ended in another way, in a sentence each.
-        words: Number of words of the long stream.
+        answers: Seconds that ``/health`` has taken.
+        unsaved: Longest time without a log of the long stream.
+        problems: What has gone wrong, in a sentence each.
+        is_over: Whether the long stream has ended.
     """
 
     audio: Tensor
     ended: Counter[str] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    answers: list[Seconds] = field(default_factory=list)
+    unsaved: Seconds = 0.0
     problems: list[str] = field(default_factory=list)
-    words: int = 0
+    is_over: bool = False
 
     @property
     def excerpt(self) -> bytes:
         """The bytes of the audio of a client that translates."""
         return self.audio[: round(EXCERPT * SAMPLE_RATE)].numpy().tobytes()
 
-
-Client = Callable[[Course, ClientConnection], Awaitable[None]]
-
-
-async def text_of(socket: ClientConnection) -> str:
-    """Return the text of a stream that has ended."""
-    text = ""
-    async for message in socket:
-        data = json.loads(message)
-        text += data.get("new", "")
-        if "end_of_processing" in data:
-            return text
-    raise ValueError("the server has closed the connection of a stream")
+    @property
+    def growth(self) -> float:
+        """MB by which the memory has grown since the first clients."""
+        tenth = max(1, len(self.memory) // 10)
+        return statistics.median(self.memory[-tenth:]) - statistics.median(self.memory[:tenth])
 
 
-async def translating(course: Course, socket: ClientConnection) -> None:
-    """Translate the excerpt."""
-    await socket.send(course.excerpt)
-    await socket.send(json.dumps({"end_of_stream": True}))
-    course.texts.append(await text_of(socket))
-
-
-async def killed(course: Course, socket: ClientConnection) -> None:
-    """Break the connection while the server works."""
-    await socket.send(course.excerpt)
-    socket.transport.abort()
-
-
-async def cut(course: Course, socket: ClientConnection) -> None:
-    """Send nothing more, and read nothing, for longer than the server waits."""
-    await socket.send(course.excerpt)
-    socket.transport.pause_reading()
-    await asyncio.sleep(IDLE + 2)
-    socket.transport.abort()
-
-
-async def unread(course: Course, socket: ClientConnection) -> None:
-    """Ask for many answers and read none of them."""
-    socket.transport.pause_reading()
-    with suppress(ConnectionClosed, TimeoutError):
-        async with asyncio.timeout(IDLE):
-            for _ in range(2000):
-                if socket.transport.is_closing():
-                    break
-                await socket.send("nonsense")
-    socket.transport.abort()
-
-
-async def garbage(course: Course, socket: ClientConnection) -> None:
-    """Send what is no message; each gets an answer, and the stream goes on."""
-    for message in ("{", "[]", '{"end_of', b"\x01", "\x00" * 100):
-        await socket.send(message)
-        if "error" not in json.loads(await socket.recv()):
-            raise ValueError(f"{message!r} was accepted")
-    await translating(course, socket)
-
-
-async def huge(course: Course, socket: ClientConnection) -> None:
-    """Send a message of 10 MB, after which the server closes the connection."""
-    with suppress(ConnectionClosed):
-        await socket.send(bytes(10_000_000))
-        await socket.recv()
-        raise ValueError("a message of 10 MB was accepted")
-
-
-async def wrong_rate(course: Course, socket: ClientConnection) -> None:
-    """Name impossible sample rates, then translate."""
-    for rate in (0, -16000, 10**9, "fast", None, [16000]):
-        await socket.send(json.dumps({"sample_rate": rate}))
-        if rate is not None and "error" not in json.loads(await socket.recv()):
-            raise ValueError(f"a sample rate of {rate!r} was accepted")
-    await translating(course, socket)
-
-
-KINDS: dict[str, Client] = {
-    "translates": translating,
-    "killed": killed,
-    "network cut": cut,
-    "reads nothing": unread,
-    "garbage": garbage,
-    "10 MB": huge,
-    "wrong sample rate": wrong_rate,
-}
-
-
-async def long_stream(course: Course, server: Server, *, minutes: float) -> None:
-    """Stream the audio again and again, as fast as the server reads it."""
-    left = round(60 * minutes * SAMPLE_RATE)
+async def long_stream(
+    course: Course, server: Server, *, minutes: float, fast: bool
+) -> tuple[str, Seconds]:
+    """Stream the audio again and again; return the text and the time that it took."""
+    left = round(MINUTE * minutes * SAMPLE_RATE)
+    begun = time.monotonic()
     async with connect(server.url, ping_timeout=None) as socket:
         receiving = asyncio.create_task(text_of(socket))
+        sent = 0
         for piece in itertools.cycle(course.audio.split(PIECE)):
-            if left <= 0:
+            if left <= 0 or receiving.done():
                 break
+            sent += len(piece[:left])
+            if not fast:
+                await asyncio.sleep(begun + sent / SAMPLE_RATE - time.monotonic())
             await socket.send(piece[:left].numpy().tobytes())
             left -= len(piece)
         await socket.send(json.dumps({"end_of_stream": True}))
-        course.words = len((await receiving).split())
+        return await receiving, time.monotonic() - begun
 
 
-async def come(course: Course, server: Server, kinds: Iterator[str]) -> None:
-    """Let clients come one after another."""
+async def visit(course: Course, server: Server, kinds: Iterator[str]) -> None:
+    """Let clients come one after another until the stream is over and all kinds have come."""
     for kind in kinds:
+        if course.is_over and len(course.ended) + len(course.problems) >= len(GUESTS | STRANGERS):
+            return
         try:
             async with asyncio.timeout(PATIENCE):
-                async with connect(server.url, max_queue=1, ping_timeout=None) as socket:
-                    await KINDS[kind](course, socket)
+                text = await come(server.url, kind, course.excerpt)
         except (OSError, ValueError, KeyError, TimeoutError, WebSocketException) as problem:
             course.problems.append(f"{kind}: {type(problem).__name__} {problem}")
+            await asyncio.sleep(PAUSE)
         else:
             course.ended[kind] += 1
+            if text is not None:
+                course.texts.append(text)
 
 
 async def refused(course: Course, server: Server) -> None:
@@ -195,60 +140,97 @@ async def refused(course: Course, server: Server) -> None:
             await socket.close()
 
 
-async def watch(course: Course, server: Server) -> None:
-    """Measure the memory of the server until the task is cancelled."""
+async def watch(course: Course, server: Server, log: Path) -> None:
+    """Measure the server until the task is cancelled."""
     process = psutil.Process(server.process)
+    saved = time.time()
     while True:
         course.memory.append(process.memory_info().rss / 1e6)
+        course.answers.append(await asyncio.to_thread(answer, server))
+        if log.is_file():
+            saved = max(saved, log.stat().st_mtime)
+        course.unsaved = max(course.unsaved, time.time() - saved)
         await asyncio.sleep(PAUSE)
 
 
-async def run(course: Course, server: Server, *, minutes: float, clients: int) -> None:
+def answer(server: Server) -> Seconds:
+    """Return how long ``/health`` takes; a server that does not answer takes ``PATIENCE``."""
+    begun = time.monotonic()
+    with suppress(OSError), urlopen(server.url.replace("ws:", "http:") + "health", timeout=30):
+        return time.monotonic() - begun
+    return PATIENCE
+
+
+async def run(course: Course, server: Server, *, minutes: float, fast: bool) -> None:
     """Run all clients to their ends."""
     await refused(course, server)
-    watching = asyncio.create_task(watch(course, server))
-    kinds = itertools.islice(itertools.cycle(KINDS), clients)
-    await asyncio.gather(
-        long_stream(course, server, minutes=minutes),
-        *(come(course, server, kinds) for _ in range(AT_ONCE)),
-    )
+    alone, _ = await long_stream(course, server, minutes=minutes, fast=True)
+    # The server numbers its streams; the next one is the long one.
+    number = len(list(server.logs.glob("stream-*")))
+    log = server.logs / f"stream-{number:06d}" / "instances.log"
+    among = asyncio.create_task(long_stream(course, server, minutes=minutes, fast=fast))
+    watching = asyncio.create_task(watch(course, server, log))
+    await asyncio.sleep(PAUSE)
+    kinds = itertools.cycle(GUESTS | STRANGERS)
+    visiting = [asyncio.create_task(visit(course, server, kinds)) for _ in range(AT_ONCE)]
+    try:
+        text, _ = await among
+    except (OSError, ValueError, WebSocketException) as problem:
+        text = ""
+        course.problems.append(f"the long stream: {problem}")
+    course.is_over = True
+    await asyncio.gather(*visiting)
     watching.cancel()
+    check(course, server, log, alone=alone, among=text)
+
+
+def check(course: Course, server: Server, log: Path, *, alone: str, among: str) -> None:
+    """Note what the server has not kept."""
+    problems = {
+        "the long stream has other words than alone": among != alone or not alone.split(),
+        "clients that translated have different words": len(set(course.texts)) != 1,
+        f"the memory has grown by {course.growth:.0f} MB": course.growth > GROWTH,
+        "/health was slow": np.quantile(course.answers, 0.95) > ANSWER,
+        f"no log was written for {course.unsaved:.0f} s": course.unsaved > SAVED,
+        "the long stream has no log": not log.is_file(),
+        "a log has a traceback": any(
+            "Traceback" in file.read_text(encoding="utf-8") for file in server.messages
+        ),
+    }
+    course.problems += [sentence for sentence, holds in problems.items() if holds]
 
 
 def main() -> None:
     """Start a server, let all clients come, and print what has become of them."""
-    typed = parser_of(__doc__, SIZES).parse_args()
-    audio = (recording(min(LOOP, 60 * typed.minutes)) * 32767).to(torch.int16)
+    parser = parser_of(__doc__, SIZES)
+    parser.add_argument("--fast", action="store_true", help="stream faster than at real time")
+    typed = parser.parse_args()
+    audio = (recording(min(LOOP, MINUTE * typed.minutes)) * 32767).to(torch.int16)
     course = Course(audio)
     limits = [
         f"limits.streams={PLACES}",
         f"limits.idle_seconds={IDLE}",
+        "limits.streams_per_minute=100000",  # all clients have one address
         "limits.unread_messages=50",
     ]
     begun = time.monotonic()
-    with zoo_server([f"threads={typed.threads}", *limits]) as server:
-        asyncio.run(run(course, server, minutes=typed.minutes, clients=typed.clients))
-        with urlopen(server.url.replace("ws:", "http:") + "health") as answer:
-            is_ready = json.load(answer)["status"] == "ready"
-    quarter = len(course.memory) // 4
-    first, last = course.memory[quarter : 2 * quarter], course.memory[-quarter:]
-    facts = {
-        "memory_mb": statistics.median(last),
-        "memory_growth": statistics.median(last) / statistics.median(first),
-    }
-    texts = Counter(course.texts)
+    fast = typed.fast or typed.small
+    with zoo_server([f"threads={typed.threads}", *limits], files=FILES) as server:
+        asyncio.run(run(course, server, minutes=typed.minutes, fast=fast))
+        is_ready = answer(server) < PATIENCE
+
     rows = [[kind, str(count)] for kind, count in course.ended.items()]
     print_table(["clients", "ended as they should"], rows)
     for problem in course.problems:
         print(problem)
-    print(f"long stream: {typed.minutes} minutes of audio in {time.monotonic() - begun:.0f} s")
-    print(f"different texts of {len(course.texts)} clients that translated: {len(texts)}")
-    settings = {"minutes": typed.minutes, "clients": typed.clients, "threads": typed.threads}
-    outcome = {
-        "is_ready": is_ready,
-        "problems": len(course.problems),
-        "different_texts": len(texts),
-        "words": course.words,
+    print(f"{typed.minutes} minutes of audio, twice, in {time.monotonic() - begun:.0f} s")
+    settings = {"minutes": typed.minutes, "fast": fast, "threads": typed.threads}
+    outcome = {"is_ready": is_ready, "problems": len(course.problems)}
+    facts = {
+        "memory_mb": course.memory[-1],
+        "memory_growth_mb": course.growth,
+        "health_p95_s": float(np.quantile(course.answers, 0.95)),
+        "unsaved_s": course.unsaved,
     }
     print_result("live_stress", settings, outcome, rounded(facts))
 

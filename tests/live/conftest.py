@@ -83,7 +83,7 @@ def serve(echo: Echo, tmp_path: Path) -> Iterator[Serve]:
         systems = {"echo": [cast("StreamingSystem", one) for one in echoes or [echo]]}
         hub = Hub(systems, limits=Limits(**limits), folder=tmp_path, talks=talks)
         given = {} if access is None else {"access": access}
-        client = TestClient(application(hub, **given))
+        client = TestClient(application(hub, **given), headers={"host": "localhost"})
         client.__enter__()
         clients.append(client)
         return client

@@ -68,8 +68,8 @@ class Site:
 def serving(hub: Hub) -> Iterator[Site]:
     """Serve a hub on a free port."""
     address = Address(host="127.0.0.1", port=0)
-    with listen(address) as listening:
-        server = new_server(application(hub), address, hub.limits)
+    with listen(address, hub.limits) as listening:
+        server = new_server(application(hub, listening=listening), hub.limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

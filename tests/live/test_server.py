@@ -17,7 +17,7 @@ from tests.live.conftest import CHUNK, Echo, Serve
 from zoo.audio import files as audio
 from zoo.formats.logs import read_log
 from zoo.languages import language
-from zoo.live.server import Access
+from zoo.live.guard import Access
 from zoo.talks import without_references
 
 
@@ -288,7 +288,7 @@ def test_a_token_is_needed_where_one_is_set(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     ("origin", "allowed"),
-    [("http://testserver", True), ("https://zoo.example", True), ("http://other.example", False)],
+    [("http://localhost", True), ("https://zoo.example", True), ("http://other.example", False)],
 )
 def test_pages_of_other_sites_open_no_socket(origin: str, *, allowed: bool, serve: Serve) -> None:
     client: TestClient = serve(access=Access(origins=("https://zoo.example",)))

@@ -1,7 +1,9 @@
 """The job log: the main process's messages, on the current stderr."""
 
 import logging
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,16 @@ def test_only_the_main_process_logs(
     handler.addFilter(MainProcess())
     handler.handle(RECORD)
     assert capsys.readouterr().err == logged
+
+
+def test_a_file_that_cannot_be_written_ends_no_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in filter(os.path.exists, ["/dev/full", str(tmp_path)]):  # a full disk; no file
+        handler = RunFileHandler(place)
+        for _ in range(2):
+            handler.handle(RECORD)
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.startswith(f"{place} cannot be written: ") for line in lines] == [True, True]
+        with suppress(OSError):
+            handler.close()

@@ -1,6 +1,7 @@
 """One client: reads its messages, feeds its streams to the engine, sends what they lead to."""
 
 import asyncio
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -10,6 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from zoo.errors import ZooError
 from zoo.live.audio import AudioInput
 from zoo.live.engine import Failure, Progress, ServedStream
+from zoo.live.guard import POLICY
 from zoo.live.hub import Hub, KnownAudio
 from zoo.live.logs import references_of
 from zoo.live.scoring import StreamScoring
@@ -19,9 +21,15 @@ from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
-POLICY, FAILED, LATER = 1008, 1011, 1013  # close codes of RFC 6455
+FAILED, LATER = 1011, 1013  # close codes of RFC 6455
 PATIENCE: Seconds = 5.0  # for a client to receive the reason of a closing
 LOOK: Seconds = 0.05  # between two looks at a full backlog
+TURN: Seconds = 0.001  # after a message, in which other clients have theirs
+LONGEST_SENTENCE = 1000  # letters of a sentence, which may repeat what the client has sent
+LONGEST_NAME = 200  # letters of the name of a recording
+
+
+_END = Progress(None, None, 0.0, final=True)
 
 
 class Closing(Exception):
@@ -56,9 +64,11 @@ class Connection:
         self._served: ServedStream | None = None
         self._scoring: StreamScoring | None = None  # of a stream whose talk has references
         self._score_tasks: set[asyncio.Task[None]] = set()
+        self._client = websocket.client.host if websocket.client is not None else ""
         self._received = 0  # samples of the stream
         self._ended = asyncio.Event()  # the stream has been processed to its end
-        self._outgoing: asyncio.Queue[Message] = asyncio.Queue(hub.limits.unread_messages)
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue(hub.limits.unread_messages)
+        self._unread = 0  # bytes of these messages
         self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
 
     async def serve(self) -> None:
@@ -100,7 +110,10 @@ class Connection:
                     for order in self._wire.orders(data):
                         await self._carry_out(order)
                 except ZooError as error:
-                    self._send(self._wire.problem(str(error)))
+                    self._send(self._wire.problem(str(error)[:LONGEST_SENTENCE]))
+                except RecursionError:
+                    self._send(self._wire.problem("A message is nested too deeply."))
+                await asyncio.sleep(TURN)
         except TimeoutError:
             return Closing(POLICY, f"The client was silent for {limits.idle_seconds:g} s.")
         except WebSocketDisconnect:
@@ -112,7 +125,9 @@ class Connection:
         """Send the messages in their order."""
         try:
             while True:
-                await self._websocket.send_json(await self._outgoing.get())
+                message = await self._outgoing.get()
+                await self._websocket.send_text(message)
+                self._unread -= len(message.encode())
         except (WebSocketDisconnect, RuntimeError):  # the client has left
             return None
 
@@ -124,6 +139,8 @@ class Connection:
                 self._send(self._wire.confirm())
             case Audio(data):
                 await self._receive_audio(data, final=False)
+            case End() if self._served is None:
+                self._send(self._wire.progress(_END, with_speech=False))
             case End():
                 await self._receive_audio(b"", final=True)
                 await self._ended.wait()
@@ -137,6 +154,11 @@ class Connection:
         if "system" in given:
             given.setdefault("latency", None)  # a latency is one of the system it was named with
         changed = replace(self._settings, **given)
+        name = changed.recording or ""
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise ZooError(
+                f"The name of a recording has at most {LONGEST_NAME} letters, all of them visible."
+            )
         AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
         self._hub.system(changed.system, changed.source, changed.target, changed.latency)
         self._hub.talk(changed.talk)
@@ -192,7 +214,10 @@ class Connection:
                 loop.call_soon_threadsafe(self._deliver, result, copy)
 
         self._scoring = scoring
-        self._served = served = hub.open(system, listener, audio)
+        try:
+            self._served = served = hub.open(system, listener, audio, client=self._client)
+        except ZooError as error:
+            raise Closing(LATER, str(error)) from error
 
     def _deliver(self, result: Progress | Failure, copy: Stream | None = None) -> None:
         """Send what a chunk has led to; called in the loop of the server.
@@ -222,13 +247,17 @@ class Connection:
         if scores is not None:
             self._send(self._wire.score(scores))
         if final:
-            self._deliver(Progress(None, None, 0.0, final=True))
+            self._deliver(_END)
 
     def _send(self, messages: Iterable[Message]) -> None:
         """Queue messages; a client that reads none for too long is left."""
         try:
             for message in messages:
-                self._outgoing.put_nowait(message)
+                text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+                self._unread += len(text.encode())
+                if self._unread > self._hub.limits.unread_bytes:
+                    raise asyncio.QueueFull
+                self._outgoing.put_nowait(text)
         except asyncio.QueueFull:
             self._begin_closing(Closing(POLICY, "The client does not read its messages."))
 

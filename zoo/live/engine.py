@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from zoo.live.faults import contained
 from zoo.streaming.buffer import ChunkBuffer
 from zoo.streaming.simulate import Source, Stream, advance, to_instance
 from zoo.streaming.translation import EmittedText, newest_output
@@ -235,16 +236,15 @@ class Engine:
         results: list[Progress | Failure]
         try:
             advance(batch[0].system, [served.stream for served in batch], None)
-        except Exception as error:
-            # The state of these streams is unknown now; other streams go on.
-            logger.exception("A batch of %d streams has failed", len(batch))
-            results = [Failure(f"{type(error).__name__}: {error}")] * len(batch)
-        else:
             now = self._clock()
             results = [
                 self._progress(served, chunk, arrived, now)
                 for served, (chunk, arrived) in zip(batch, chunks, strict=True)
             ]
+        except Exception as error:
+            # The state of these streams is unknown now; other streams go on.
+            logger.exception("A batch of %d streams has failed", len(batch))
+            results = [Failure(f"{type(error).__name__}: {error}")] * len(batch)
         with self._changed:
             for served, result in zip(batch, results, strict=True):
                 served.in_work = False
@@ -252,7 +252,8 @@ class Engine:
                     self._streams.remove(served)
             self._changed.notify_all()
         for served, result in zip(batch, results, strict=True):
-            served.listener(result)
+            with contained(f"The client of {served.stream.source.talk} receives nothing"):
+                served.listener(result)
 
     def _progress(
         self, served: ServedStream, chunk: SpeechChunk, arrived: Seconds, now: Seconds

@@ -2,16 +2,18 @@
 
 import asyncio
 import itertools
-import logging
+import reprlib
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.errors import LONGEST_VALUE, ZooError
 from zoo.live.engine import Engine, Listener, ServedStream
+from zoo.live.faults import contained
 from zoo.live.logs import write_stream
 from zoo.live.scoring import ScoringProcess
 from zoo.live.settings import Limits
@@ -19,8 +21,10 @@ from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.types import Seconds
 
-logger = logging.getLogger(__name__)
+MINUTE: Seconds = 60.0
 SAVE_INTERVAL: Seconds = 60.0  # between two logs of a stream that runs
+_shown = reprlib.Repr()  # of what a client sends: short and flat, however long and nested it is
+_shown.maxstring = LONGEST_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Hub:
         self.connections = 0
         self._folder = folder
         self._numbers = itertools.count()
+        self._begun: deque[tuple[Seconds, str]] = deque()  # streams of the last minute
         self._running: dict[ServedStream, KnownAudio] = {}
         self._writing = threading.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,7 +127,7 @@ class Hub:
             return fitting[0]
         choices = ", ".join(_describe(name, systems) for name, systems in self.systems.items())
         asked = ", ".join(
-            f"{kind} {value!r}"
+            f"{kind} {_shown.repr(value)}"
             for kind, value in (
                 ("system", name),
                 ("source", source),
@@ -143,17 +148,24 @@ class Hub:
             return None
         if not isinstance(name, str) or name not in self.talks:
             choices = ", ".join(self.talks) or "none"
-            raise ZooError(f"This server has no talk {name!r}; it has: {choices}.")
+            raise ZooError(f"This server has no talk {_shown.repr(name)}; it has: {choices}.")
         return self.talks[name]
 
-    def open(self, system: StreamingSystem, listener: Listener, audio: KnownAudio) -> ServedStream:
+    def open(
+        self, system: StreamingSystem, listener: Listener, audio: KnownAudio, *, client: str
+    ) -> ServedStream:
         """Open a stream with a new name.
 
         Args:
             system: Loaded system.
             listener: Called on the thread of the engine after each chunk.
             audio: What is known of the audio.
+            client: Address of the client.
+
+        Raises:
+            ZooError: The client has begun too many streams.
         """
+        self._count(client)
         name = f"stream-{next(self._numbers):06d}"
         served = self.engine.open(system, name, listener)
         self._running[served] = audio
@@ -177,7 +189,8 @@ class Hub:
         while True:
             await asyncio.sleep(SAVE_INTERVAL)
             for served, audio in tuple(self._running.items()):
-                await asyncio.to_thread(self._save, served, audio)
+                with contained(f"The log of {served.stream.source.talk} cannot be written"):
+                    await asyncio.to_thread(self._save, served, audio)
 
     async def finish(self) -> None:
         """Wait for the logs of all clients that have left, and end the engine."""
@@ -185,11 +198,22 @@ class Hub:
         await self.scoring.close()
         await asyncio.to_thread(self.engine.close)
 
+    def _count(self, client: str) -> None:
+        """Count a stream of a client. Raises ZooError if it has begun too many."""
+        now = time.monotonic()
+        while self._begun and self._begun[0][0] < now - MINUTE:
+            self._begun.popleft()
+        most = self.limits.streams_per_minute
+        if sum(one == client for _, one in self._begun) >= most:
+            self.counters["refused"] += 1
+            raise ZooError(f"A client begins at most {most} streams a minute on this server.")
+        self._begun.append((now, client))
+
     def _close(self, served: ServedStream, audio: KnownAudio) -> None:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
-        with self._writing:
+        with contained(f"The log of {served.stream.source.talk} cannot be written"), self._writing:
             self._write(served, audio, with_speech=True)
 
     def _save(self, served: ServedStream, audio: KnownAudio) -> None:
@@ -210,11 +234,8 @@ class Hub:
             instance = replace(instance, talk=audio.recording)
         if not with_speech:
             instance = replace(instance, speech=())
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_stream(folder, instance, audio.talk, served.system, name=name)
-        except (OSError, ZooError) as error:
-            logger.error("The log of %s cannot be written: %s", folder.name, error)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_stream(folder, instance, audio.talk, served.system, name=name)
 
 
 def _describe(name: str, systems: Sequence[StreamingSystem]) -> str:

@@ -41,7 +41,11 @@ def live(cfg: Config) -> None:
             f"python -m zoo.live needs {' and '.join(missing)}: pip install 'simulzoo[live]'."
         )
     address = Address(
-        host=cfg.host, port=cfg.port, certificate=cfg.certificate, key=cfg.certificate_key
+        host=cfg.host,
+        port=cfg.port,
+        certificate=cfg.certificate,
+        key=cfg.certificate_key,
+        token=cfg.token,
     )
     limits: Limits = build(cfg.limits)
     from zoo.live.work import serve

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.errors import ZooError
 from zoo.languages import Language, language
+from zoo.live.faults import contained
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.running import running_latency
 from zoo.types import ChunkTime, Instance, Seconds
@@ -139,9 +140,11 @@ class StreamScoring:
             final: Whether the stream has ended.
         """
         begun = time.monotonic()
+        scores: Scores | None = None
         async with self._lock:  # the final scores come after those before
-            question = await asyncio.to_thread(self._ask, copy, final=final)
-            scores = await self._process.score(question)
+            with contained("A stream cannot be scored"):
+                question = await asyncio.to_thread(self._ask, copy, final=final)
+                scores = await self._process.score(question)
             now = time.monotonic()
             self._next = max(begun + EVERY, now + SHARE * (now - begun))
             self._busy = False

@@ -1,28 +1,33 @@
 """The web server: page, systems, talks, health, metrics, and the sockets of both protocols."""
 
 import asyncio
-import hmac
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from importlib import resources
-from urllib.parse import urlsplit
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from starlette.applications import Starlette
-from starlette.requests import HTTPConnection, Request
+from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from zoo.audio import files as audio
-from zoo.live.connection import POLICY, Connection
+from zoo.live.connection import Connection
+from zoo.live.faults import LoopFaults
+from zoo.live.guard import EVERYBODY, Access, Guard
 from zoo.live.hub import Hub
+from zoo.live.listening import Listening
 from zoo.live.metrics import prometheus
 from zoo.live.realtime import RealtimeWire
 from zoo.live.simulstream import SimulstreamWire
 from zoo.live.wire import Wire
 from zoo.systems.base import StreamingSystem
+from zoo.talks import Talk
 from zoo.types import Seconds
 
 PAGE = str(resources.files("zoo.live") / "page")
@@ -38,54 +43,47 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may use a server.
+class Waves:
+    """Files of the audio of talks, each written when a client first asks for it.
 
-    Attributes:
-        token: Secret that an address must have as ``token``, or a request as its bearer token;
-            None: everybody.
-        origins: Origins of other pages that may open sockets, such as ``https://example.org``.
+    A response that is read from a file takes little memory, however slowly its client reads.
     """
 
-    token: str | None = None
-    origins: Sequence[str] = field(default=())
+    def __init__(self) -> None:
+        self._folder: TemporaryDirectory[str] | None = None
+        self._files: dict[str, Path] = {}
+        self._writing = threading.Lock()
 
-    def problem(self, connection: HTTPConnection) -> str | None:
-        """Return why a request is refused, in one sentence; None: it is allowed.
+    def file(self, talk: Talk) -> Path:
+        """Return the file of a talk."""
+        with self._writing:
+            if self._folder is None:
+                self._folder = TemporaryDirectory(prefix="simulzoo-live-")
+            if talk.name not in self._files:
+                path = Path(self._folder.name) / f"{len(self._files)}.wav"
+                samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
+                audio.write(path, samples)
+                self._files[talk.name] = path
+            return self._files[talk.name]
 
-        A browser sends the origin of the page that opens a socket, so that no other site can use
-        the microphone page's server through its visitors. Other clients send none.
-        """
-        origin = connection.headers.get("origin")
-        if origin is not None and origin not in self.origins:
-            host = connection.headers.get("host", "")
-            if urlsplit(origin).netloc != host:
-                return f"Pages of {origin} may not use this server."
-        if self.token is not None:
-            bearer = connection.headers.get("authorization", "").removeprefix("Bearer ")
-            given = connection.query_params.get("token", bearer)
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
-                return "The address lacks the token of this server (?token=...)."
-        return None
+    def remove(self) -> None:
+        """Remove the files."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
-def application(hub: Hub, *, access: Access = Access()) -> Starlette:
+def application(
+    hub: Hub, *, access: Access = EVERYBODY, listening: Listening | None = None
+) -> Starlette:
     """Create the web application; its start and end start and end the engine.
 
     Args:
         hub: Systems, talks, limits and logs.
         access: Who may use the server.
+        listening: The socket of the server; None: it has none, as in tests.
     """
     model = next(iter(hub.systems))
-
-    def guard(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        def check_and_answer(request: Request) -> Response:
-            if (problem := access.problem(request)) is not None:
-                return PlainTextResponse(problem, 403)
-            return answer(request)
-
-        return check_and_answer
+    waves = Waves()
 
     def page(request: Request) -> Response:
         return FileResponse(f"{PAGE}/index.html", headers=HEADERS)
@@ -113,20 +111,20 @@ def application(hub: Hub, *, access: Access = Access()) -> Starlette:
         talk = hub.talks.get(request.path_params["name"])
         if talk is None:
             return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
-        samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
-        return Response(audio.wav(samples), media_type="audio/wav")
+        return FileResponse(waves.file(talk), media_type="audio/wav")
 
     routes: list[BaseRoute] = [
-        Route("/", guard(page)),
+        Route("/", page),
         Route("/health", health),
-        Route("/metrics", guard(metrics)),
-        Route("/systems", guard(choices)),
-        Route("/talks/{name}", guard(talk_audio)),
+        Route("/metrics", metrics),
+        Route("/systems", choices),
+        Route("/talks/{name}", talk_audio),
         Mount("/page", StaticFiles(directory=PAGE)),
-        WebSocketRoute("/", _socket(hub, access, SimulstreamWire)),
-        WebSocketRoute("/v1/realtime", _socket(hub, access, lambda: RealtimeWire(model))),
+        WebSocketRoute("/", _socket(hub, SimulstreamWire)),
+        WebSocketRoute("/v1/realtime", _socket(hub, lambda: RealtimeWire(model))),
     ]
-    return Starlette(routes=routes, lifespan=_lifespan(hub))
+    guard = Middleware(Guard, access=access, listening=listening)
+    return Starlette(routes=routes, middleware=[guard], lifespan=_lifespan(hub, waves))
 
 
 def _describe(name: str, systems: Sequence[StreamingSystem]) -> dict[str, object]:
@@ -153,23 +151,21 @@ def _step(system: StreamingSystem) -> Seconds:
     return system.chunk_seconds * system.latency_multiplier
 
 
-def _socket(hub: Hub, access: Access, wire: Callable[[], Wire]) -> Callable[..., object]:
+def _socket(hub: Hub, wire: Callable[[], Wire]) -> Callable[..., object]:
     """Return the endpoint of a protocol."""
 
     async def endpoint(websocket: WebSocket) -> None:
-        if access.problem(websocket) is not None:
-            await websocket.close(POLICY)  # before it is accepted: the client receives a 403
-            return
         await Connection(websocket, hub, wire()).serve()
 
     return endpoint
 
 
-def _lifespan(hub: Hub) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+def _lifespan(hub: Hub, waves: Waves) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Return what starts the engine and the saving of logs, and ends both after all connections."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(LoopFaults())
         hub.engine.start()
         saving = asyncio.create_task(hub.save())
         try:
@@ -177,5 +173,6 @@ def _lifespan(hub: Hub) -> Callable[[Starlette], AbstractAsyncContextManager[Non
         finally:
             saving.cancel()
             await hub.finish()
+            waves.remove()
 
     return lifespan

@@ -82,9 +82,17 @@ class Wire(Protocol):
 
 
 def parse(message: str) -> Mapping[str, Any]:
-    """Return the object of a message. Raises ZooError for a text that is none."""
+    """Return the object of a message.
+
+    Raises:
+        ZooError: The text is none, or has letters that no file can have.
+    """
     try:
         data = json.loads(message)
+        if "\\u" in message:
+            json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ZooError("A text message has half of a pair of surrogates.") from error
     except (ValueError, RecursionError) as error:
         raise ZooError(f"A text message must be a JSON object ({error}).") from error
     if not isinstance(data, dict):

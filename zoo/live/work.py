@@ -1,5 +1,6 @@
 """A live server: loads the systems, opens the port, serves until a signal."""
 
+import logging
 import secrets
 import signal
 import socket
@@ -7,18 +8,22 @@ import threading
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ssl import SSLContext
+from urllib.parse import quote
 
 import torch
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from zoo.config import Config, build, compose, machine, overrides, plain, run_folder
 from zoo.config.writing import override_key
 from zoo.data.corpora import Corpus
 from zoo.errors import ZooError
 from zoo.languages import DETECTED
+from zoo.live.guard import Access
 from zoo.live.hub import Hub
-from zoo.live.server import Access, application
+from zoo.live.listening import BACKLOG, Listening, SocketProtocol, connection_limit, is_news
+from zoo.live.server import application
 from zoo.live.settings import Address, Limits
 from zoo.streaming.simulate import Source, warm_up
 from zoo.streaming.sources import DAY, WARM_UP
@@ -28,6 +33,7 @@ from zoo.tracking.run import ensure_writable, open_run
 from zoo.translate.work import streaming_system
 from zoo.types import SAMPLE_RATE
 
+logger = logging.getLogger(__name__)
 GRACE = 5  # seconds for connections to end when the server ends
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -58,12 +64,14 @@ def serve(cfg: Config, address: Address, limits: Limits) -> None:
         limits: what it takes.
 
     Raises:
-        ZooError: a system is wrong, or the address is in use or is none of this machine.
+        ZooError: a system is wrong, the address is in use or is none of this machine, or the files
+            for TLS are wrong.
     """
+    tls = address.tls()
     systems = build_systems(cfg)
-    access = Access(token(cfg, address), tuple(cfg.origins))
+    access = Access(token(address), tuple(cfg.origins))
     ensure_writable(run_folder())
-    with listen(address) as listening:
+    with listen(address, limits) as listening:
         device = machine(cfg)
         torch.manual_seed(cfg.seed)
         for of_name in systems.values():
@@ -74,30 +82,42 @@ def serve(cfg: Config, address: Address, limits: Limits) -> None:
         page = url(address, listening, access)
         print(f"SimulZoo live: {page} (Ctrl-C ends it)", flush=True)
         print(f"logs: {run.folder}", flush=True)
+        logger.info("The server is ready: %s", ", ".join(systems))  # opens the file of the log
         if cfg.browser:
             webbrowser.open(page)
-        new_server(application(hub, access=access), address, limits).run(sockets=[listening])
+        app = application(hub, access=access, listening=listening)
+        new_server(app, limits, tls=tls).run(sockets=[listening])
 
 
-def new_server(app: Starlette, address: Address, limits: Limits) -> Server:
+def new_server(app: ASGIApp, limits: Limits, *, tls: SSLContext | None = None) -> Server:
     """Return the server of a web application.
+
+    Its event loop and its HTTP are those of pure Python also where faster ones are installed,
+    which do not use ``Listening``.
 
     Args:
         app: The application.
-        address: Has the files for TLS.
         limits: Has the largest message.
+        tls: Certificate and key; None: no TLS.
     """
-    return Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            ws="websockets-sansio",
-            ws_max_size=limits.message_bytes,
-            ssl_certfile=address.certificate,
-            ssl_keyfile=address.key,
-            timeout_graceful_shutdown=GRACE,
-        )
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws=SocketProtocol,
+        ws_max_size=limits.message_bytes,
+        ws_per_message_deflate=False,  # of no use for samples
+        log_config=None,  # to the log of the run
+        log_level="error",  # warnings are those of each wrong request
+        access_log=False,
+        proxy_headers=False,  # ``Listening`` knows the address of the connection
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE,
     )
+    logging.getLogger("uvicorn.error").addFilter(is_news)
+    config.load()
+    config.ssl = tls
+    return Server(config)
 
 
 def build_systems(cfg: Config) -> Mapping[str, Sequence[StreamingSystem]]:
@@ -202,10 +222,10 @@ def _shared() -> list[str]:
     return [item for item in overrides() if override_key(item).partition(".")[0] != "compare"]
 
 
-def token(cfg: Config, address: Address) -> str | None:
+def token(address: Address) -> str | None:
     """Return the token of a server: the one that is set, or a new one for other machines."""
-    if cfg.token is not None:
-        return str(cfg.token)
+    if address.token is not None:
+        return address.token
     return None if address.is_local else secrets.token_urlsafe(16)
 
 
@@ -230,12 +250,14 @@ def talks(cfg: Config, systems: Mapping[str, Sequence[StreamingSystem]]) -> Sequ
 
 
 @contextmanager
-def listen(address: Address) -> Iterator[socket.socket]:
+def listen(address: Address, limits: Limits) -> Iterator[Listening]:
     """Open the port of a server, before its systems are loaded.
 
     Raises:
-        ZooError: the port is in use, or the address is none of this machine.
+        ZooError: the port is in use, the address is none of this machine, or there are too few
+            descriptors.
     """
+    most = connection_limit(limits)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listening = socket.create_server((address.host, address.port), family=family)
@@ -244,13 +266,13 @@ def listen(address: Address) -> Iterator[socket.socket]:
             f"The server cannot listen at {address.host}, port {address.port}: "
             f"{error.strerror or error}."
         ) from error
-    with listening:
-        yield listening
+    with Listening(listening, most=most) as limited:
+        yield limited
 
 
 def url(address: Address, listening: socket.socket, access: Access) -> str:
     """Return the address of the page."""
     scheme = "http" if address.certificate is None else "https"
     host = f"[{address.host}]" if ":" in address.host else address.host
-    query = "" if access.token is None else f"?token={access.token}"
+    query = "" if access.token is None else f"?token={quote(access.token, safe='')}"
     return f"{scheme}://{host}:{listening.getsockname()[1]}/{query}"

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -23,17 +24,37 @@ class StderrHandler(logging.StreamHandler[TextIO]):
     def stream(self, value: TextIO) -> None:
         """Ignore the stream that the constructor of Python's handler sets."""
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop a message that cannot be written: the disk is full, or the reader has ended."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
 
 class RunFileHandler(logging.FileHandler):
-    """Opens its file at the first message; drops messages after the run folder was removed."""
+    """Opens its file at the first message; drops messages after the run folder was removed.
+
+    A message that cannot be written is a line on stderr: a full disk ends no job.
+    """
 
     def __init__(self, filename: str) -> None:
         super().__init__(filename, encoding="utf-8", delay=True)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append one message."""
-        if Path(self.baseFilename).parent.is_dir():
-            super().emit(record)
+        try:
+            if Path(self.baseFilename).parent.is_dir():
+                super().emit(record)
+        except OSError:  # of the opening; Python's handler catches the others
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Print why a message cannot be written."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        with suppress(OSError):
+            print(f"{self.baseFilename} cannot be written: {error.strerror}.", file=sys.stderr)
 
 
 class MainProcess(logging.Filter):
