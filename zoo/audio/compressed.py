@@ -89,16 +89,22 @@ def decode(path: Path) -> Iterator[tuple[int, Block]]:
             except av.InvalidDataError:  # such as the tags of the second one of joined files
                 damaged += 1
                 continue
-            yield from ((frame.sample_rate, _samples(frame)) for frame in frames)
+            yield from ((frame.sample_rate, samples_of(frame)) for frame in frames)
     if damaged > MOST_DAMAGED * packets:
         raise ZooError(f"Audio file {path} is damaged: {damaged} of {packets} frames are no audio.")
 
 
-def _samples(frame: Any) -> Block:
-    """Return the samples of a frame of PyAV, which may be integers and interleaved."""
+def samples_of(frame: Any) -> Block:
+    """Return the samples of a frame of PyAV, which may be integers and interleaved.
+
+    Args:
+        frame: A frame that was decoded.
+    """
     values = frame.to_ndarray()
     if not frame.format.is_planar:
         values = values.reshape(-1, frame.layout.nb_channels).T
+    if values.dtype == np.uint8:
+        values = (values - 128.0) / 128
     if np.issubdtype(values.dtype, np.integer):
         values = values / -float(np.iinfo(values.dtype).min)
     return np.asarray(values.T, dtype=np.float32)

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import resources
@@ -116,6 +116,9 @@ def application(hub: Hub, *, access: Access = Access()) -> Starlette:
         samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
         return Response(audio.wav(samples), media_type="audio/wav")
 
+    def realtime(address: Mapping[str, str]) -> Wire:
+        return RealtimeWire(model, address.get("model"))
+
     routes: list[BaseRoute] = [
         Route("/", guard(page)),
         Route("/health", health),
@@ -123,8 +126,8 @@ def application(hub: Hub, *, access: Access = Access()) -> Starlette:
         Route("/systems", guard(choices)),
         Route("/talks/{name}", guard(talk_audio)),
         Mount("/page", StaticFiles(directory=PAGE)),
-        WebSocketRoute("/", _socket(hub, access, SimulstreamWire)),
-        WebSocketRoute("/v1/realtime", _socket(hub, access, lambda: RealtimeWire(model))),
+        WebSocketRoute("/", _socket(hub, access, lambda address: SimulstreamWire())),
+        WebSocketRoute("/v1/realtime", _socket(hub, access, realtime)),
     ]
     return Starlette(routes=routes, lifespan=_lifespan(hub))
 
@@ -153,14 +156,16 @@ def _step(system: StreamingSystem) -> Seconds:
     return system.chunk_seconds * system.latency_multiplier
 
 
-def _socket(hub: Hub, access: Access, wire: Callable[[], Wire]) -> Callable[..., object]:
-    """Return the endpoint of a protocol."""
+def _socket(
+    hub: Hub, access: Access, wire: Callable[[Mapping[str, str]], Wire]
+) -> Callable[..., object]:
+    """Return the endpoint of a protocol, whose wire depends on the query of the address."""
 
     async def endpoint(websocket: WebSocket) -> None:
         if access.problem(websocket) is not None:
             await websocket.close(POLICY)  # before it is accepted: the client receives a 403
             return
-        await Connection(websocket, hub, wire()).serve()
+        await Connection(websocket, hub, wire(websocket.query_params)).serve()
 
     return endpoint
 
