@@ -66,9 +66,12 @@ def samples_in(audio: AudioInput, messages: Sequence[bytes], *, final: bool = Tr
 
     async def collect() -> Tensor:
         parts = [torch.zeros(0)]
-        for place, data in enumerate(messages):
-            is_last = final and place == len(messages) - 1
-            parts += [part async for part in audio.receive(data, final=is_last)]
+        try:
+            for place, data in enumerate(messages):
+                is_last = final and place == len(messages) - 1
+                parts += [part async for part in audio.receive(data, final=is_last)]
+        finally:
+            await audio.close()
         return torch.cat(parts)
 
     return asyncio.run(collect())

@@ -4,7 +4,6 @@ import asyncio
 import io
 import random
 import struct
-import threading
 from typing import Any
 
 import av
@@ -17,7 +16,6 @@ from torch import Tensor
 from tests.live.recordings import FORMATS, encode, pieces, samples_in, speech_like
 from zoo.audio.compressed import samples_of
 from zoo.errors import ZooError
-from zoo.live import decoding
 from zoo.live.audio import AudioInput
 from zoo.live.formats import ENCODINGS, UnusableAudio, container_of, is_undecided
 
@@ -33,7 +31,7 @@ def whole(data: bytes) -> Tensor:
     return samples_in(AudioInput(rate, "pcm_f32le"), [np.concatenate(blocks).tobytes(), b""])
 
 
-@pytest.mark.parametrize("size", [1000, 100_000])
+@pytest.mark.parametrize("size", [1000])
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_in_pieces_is_the_file_as_a_whole(name: str, size: int) -> None:
     data = encode(SPEECH, name)
@@ -108,7 +106,7 @@ def test_rates_are_numbers_in_a_range(rate: object) -> None:
 
 @pytest.mark.parametrize("encoding", ["mp3", "", None, 3, ["pcm_s16le"]])
 def test_other_encodings_are_refused(encoding: object) -> None:
-    with pytest.raises(ZooError, match="Unknown encoding .*; choose one of: pcm_s16le, pcm_f32le"):
+    with pytest.raises(ZooError, match=r"Unknown encoding .*; choose one of: pcm_s16le, pcm_f32le"):
         AudioInput(16_000, encoding)
 
 
@@ -120,7 +118,7 @@ def test_a_part_of_a_sample_is_refused(encoding: str, size: int) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 20_000.0])
 def test_floating_point_samples_are_finite_and_of_full_scale(value: float) -> None:
-    with pytest.raises(ZooError, match="NaN or infinite|far beyond full scale"):
+    with pytest.raises(ZooError, match=r"NaN or infinite|far beyond full scale"):
         samples_in(AudioInput(16_000, "pcm_f32le"), [struct.pack("<f", value)])
 
 
@@ -129,7 +127,7 @@ def test_floating_point_samples_are_finite_and_of_full_scale(value: float) -> No
 @pytest.mark.parametrize("size", [64, 4096])
 def test_floating_point_samples_are_no_integers(quiet: float, silence: int, size: int) -> None:
     samples = np.concatenate([np.zeros(silence), quiet * SPEECH[100:] / 32768]).astype("<f4")
-    with pytest.raises(UnusableAudio, match="looks like 32-bit floating-point .* pcm_f32le"):
+    with pytest.raises(UnusableAudio, match=r"looks like 32-bit floating-point .* pcm_f32le"):
         samples_in(AudioInput(48_000), pieces(samples.tobytes(), size))
 
 
@@ -171,7 +169,8 @@ def test_a_head_is_undecided_until_it_is_a_beginning_or_none() -> None:
         data = encode(speech_like(0.2), name)
         known = next(end for end in range(3000) if not is_undecided(data[:end]) and end)
         container = container_of(data[:known])
-        assert container is not None and container.name == name.split()[0]
+        assert container is not None
+        assert container.name == name.split()[0]
     assert not is_undecided(b"abc")
     assert container_of(b"\xff\xfb\x90\xfb" + bytes(3000)) is None  # a frame without a next one
 
@@ -197,56 +196,63 @@ def test_other_codecs_and_files_without_audio_are_refused() -> None:
         samples_in(AudioInput(), [film.getvalue(), b""])
 
 
-def test_audio_after_the_end_of_a_file_is_not_lost_without_a_word() -> None:
-    data = encode(SPEECH, "WebM")
-    try:
-        found = samples_in(AudioInput(), [*pieces(2 * data, 5000), b""])
-    except UnusableAudio as error:
-        assert "its end has arrived before" in str(error)
-    else:
-        assert found.numel() == pytest.approx(2 * whole(data).numel(), rel=0.05)
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_file_after_the_other_is_one_stream(name: str) -> None:
+    data = encode(SPEECH, name)
+    found = samples_in(AudioInput(), [data, *pieces(data, 5000), b""])
+    once = samples_in(AudioInput(), [data, b""])
+    assert found.numel() == pytest.approx(2 * once.numel(), rel=0.01)
 
 
-def test_bytes_without_audio_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "MOST_WITHOUT_AUDIO", 1 << 20)
+def test_tags_are_in_any_encoding() -> None:
+    data = bytearray(encode(SPEECH, "MP3"))
+    place = data.index(b"Lavf")
+    data[place : place + 4] = b"\xb2\xff\xe9\xb2"
+    assert samples_in(AudioInput(), [bytes(data), b""]).numel() > 1.9 * 16_000
+
+
+def test_bytes_without_audio_are_bounded() -> None:
     picture = b"ID3\4\0\0" + bytes([0x7F, 0x7F, 0x7F, 0x7F])  # a tag of 256 MB
-    with pytest.raises(UnusableAudio, match="1 MiB of it have no audio"):
-        samples_in(AudioInput(), [picture, *(64 * [bytes(1 << 16)])])
+    with pytest.raises(UnusableAudio, match="8 MiB of it have no audio"):
+        samples_in(AudioInput(), [picture, *(9 * [bytes(1 << 20)])])
 
 
 def test_a_second_of_a_file_is_decoded_at_once() -> None:
     """A message of silence that a codec writes in a few bytes may be hours."""
     data = encode(np.zeros(30 * 48_000, np.int16), "FLAC")
-    audio = AudioInput()
 
     async def first() -> Tensor:
-        return await anext(audio.receive(data, final=True))
+        audio = AudioInput()
+        try:
+            return await anext(audio.receive(data, final=True))
+        finally:
+            await audio.close()
 
     assert asyncio.run(first()).numel() < 3 * 16_000
-    before = threading.active_count()
-    audio.close()
-    assert audio._decoder is not None
-    audio._decoder._thread.join(timeout=60)
-    assert threading.active_count() < before
+
+
+def damaged(data: bytes, trial: int) -> bytes:
+    """A file with other bytes: cut, of any bytes after its beginning, or with a few of them."""
+    generator = random.Random(trial)
+    content = bytearray(data)
+    for _ in range(generator.choice([1, 5, 200])):
+        content[generator.randrange(len(content))] = generator.randrange(256)
+    if trial % 3 == 0:
+        del content[generator.randrange(len(content)) :]
+    elif trial % 3 == 1:
+        content[12:] = generator.randbytes(5000)
+    return data[:12] + bytes(content[12:])
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_files_end_with_a_sentence_or_with_samples(name: str) -> None:
     data = encode(speech_like(0.5), name)
-    generator = random.Random(name)
-    for trial in range(25):
-        damaged = bytearray(data)
-        for _ in range(generator.choice([1, 5, 200])):
-            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
-        if trial % 3 == 0:
-            damaged = damaged[: generator.randrange(len(damaged))]
-        elif trial % 3 == 1:  # a beginning, and then anything
-            damaged[12:] = generator.randbytes(5000)
-        audio = AudioInput()
+    samples, sentences = [torch.zeros(0)], []
+    for trial in range(6):
         try:
-            found = samples_in(audio, [*pieces(bytes(damaged), 700), b""])
+            samples.append(samples_in(AudioInput(), [*pieces(damaged(data, trial), 700), b""]))
         except ZooError as error:
-            assert str(error).endswith(".")
-        else:
-            assert torch.isfinite(found).all()
-        audio.close()
+            sentences.append(str(error))
+    assert torch.isfinite(torch.cat(samples)).all()
+    assert all(sentence.startswith(("The audio ", "Audio has ")) for sentence in sentences)
+    assert len(samples) + len(sentences) == 1 + 6

@@ -116,7 +116,10 @@ def _opened(path: Path) -> Iterator[Any]:
     import av  # a slow import, which other files do not need
 
     try:
-        with open_stored(path) as content, av.open(content) as container:
+        with (
+            open_stored(path) as content,
+            av.open(content, metadata_errors="replace") as container,  # tags in any encoding
+        ):
             yield container
     except (av.FFmpegError, IndexError) as error:  # no audio stream
         raise ZooError(f"Audio file {path} is damaged or not audio ({error}).") from error

@@ -1,6 +1,5 @@
 """Audio of clients, in any format and at any rate, as samples at 16 kHz while it arrives."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
@@ -68,21 +67,30 @@ class AudioInput:
                 return
             self._head = None
             self._begin(data)
+        elif self._decoder is not None and formats.begins_another(data):
+            async for block in self._decoded(b"", final=True):
+                yield block
+            self._begin(data)
         if self._decoder is None:
             for block in self._resampled(self._sample_rate, self._bare(data)):
                 yield block
-        else:
-            self._decoder.receive(data, final=final)
-            while (piece := await asyncio.to_thread(self._decoder.piece)) is not None:
-                for block in self._resampled(*_checked(piece)):
-                    yield block
+        async for block in self._decoded(data, final=final):
+            yield block
         if final and self._resampler is not None:
             yield _tensor(self._resampler.resample_chunk(END, last=True))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End what decodes the audio."""
         if self._decoder is not None:
-            self._decoder.close()
+            await self._decoder.close()
+
+    async def _decoded(self, data: bytes, *, final: bool) -> AsyncIterator[Tensor]:
+        """Yield the samples at 16 kHz of the next bytes of a file."""
+        if self._decoder is None:
+            return
+        async for piece in self._decoder.decode(data, final=final):
+            for block in self._resampled(*_checked(piece)):
+                yield block
 
     def _begin(self, head: bytes) -> None:
         """Choose how the audio is decoded. Raises UnusableAudio for a file that is not."""

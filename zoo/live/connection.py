@@ -10,8 +10,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from zoo.errors import ZooError
 from zoo.live.audio import AudioInput
-from zoo.live.formats import DEFAULT, UnusableAudio
 from zoo.live.engine import Failure, Progress, ServedStream
+from zoo.live.formats import DEFAULT, UnusableAudio
 from zoo.live.hub import Hub, KnownAudio
 from zoo.live.logs import references_of
 from zoo.live.scoring import StreamScoring
@@ -90,6 +90,7 @@ class Connection:
             for task in tasks:
                 task.cancel()
             self._release()
+            await self._audio.close()
         if closing is not None:
             await self._close(closing)
 
@@ -256,7 +257,6 @@ class Connection:
 
     def _release(self) -> None:
         """Give the stream to the hub, which writes its log."""
-        self._audio.close()
         served, self._served = self._served, None
         if served is not None:
             self._hub.release(served)

@@ -12,6 +12,7 @@ from zoo.errors import ZooError, unknown_choice
 
 Samples = npt.NDArray[np.float32]  # (n,), full scale is 1.0
 ANY = ord("?")  # any byte, in the first bytes of a file
+HEAD = 16  # bytes in which a file names its format
 HEADER = 6  # bytes of the header of an MP3 or AAC frame that are read
 FRAMES = tuple(bytes([byte]) for byte in range(0xE0, 0x100))  # second bytes, after 0xFF
 CHOICES = "16-bit samples, WAV, FLAC, Ogg, WebM, MP3, AAC or fragmented MP4"
@@ -116,6 +117,18 @@ def is_undecided(head: bytes) -> bool:
     return length > 0 and len(head) < length + HEADER
 
 
+def begins_another(data: bytes) -> bool:
+    """Return whether a message within a file begins another file.
+
+    Files of the other formats may follow each other without a mark.
+
+    Args:
+        data: The message.
+    """
+    container = container_of(data[:HEAD])
+    return container is not None and container.demuxer in ("wav", "mp4")
+
+
 def _frame(head: bytes) -> tuple[int, Container]:
     """Return the bytes of the frame that begins here, 0 for none, and what it is a frame of."""
     if len(head) < HEADER or head[0] != 0xFF:
@@ -158,7 +171,7 @@ def looks_like_floats(data: bytes) -> bool | None:
 
 
 def _integers(data: bytes) -> Samples:
-    return np.frombuffer(data, "<i2").astype(np.float32) / 32768
+    return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
 
 
 def _floats(data: bytes) -> Samples:
