@@ -33,6 +33,7 @@ HEAD = 4096  # bytes behind the tags at the start of an MP3
 # Samples of MP3 frames that decoders leave out: their delay, and the padding of the last frame.
 FRAME: Samples = 1152
 PADDING: Samples = 3 * FRAME
+TAGS = "replace"  # what becomes of letters in another encoding
 MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 OGG_PAGE = 27  # bytes of the header of a page without its table of segments
 OGG_FIRST, OGG_LAST = 2, 4  # flags of the first and the last page of a stream
@@ -118,7 +119,7 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with (
             open_stored(path) as content,
-            av.open(content, metadata_errors="replace") as container,  # tags in any encoding
+            av.open(content, metadata_errors=TAGS) as container,
         ):
             yield container
     except (av.FFmpegError, IndexError) as error:  # no audio stream

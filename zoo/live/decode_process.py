@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from zoo.audio.compressed import MOST_DAMAGED, Block, samples_of
+from zoo.audio.compressed import MOST_DAMAGED, TAGS, Block, samples_of
 
 MESSAGE = struct.Struct("<I?")  # bytes that follow, and whether the file ends with them
 # Sample rate and number of the mono float32 samples that follow. If the rate is 0: the bytes of a
@@ -150,7 +150,7 @@ def frames_of(source: Messages, demuxer: str) -> Iterator[tuple[int, Block]]:
     options = {**OPTIONS, **(WAV_OPTIONS if demuxer == "wav" else {})}
     content = SimpleNamespace(read=source.read)
     packets = damaged = 0
-    with av.open(content, "r", demuxer, options, metadata_errors="replace") as file:
+    with av.open(content, "r", demuxer, options, metadata_errors=TAGS) as file:
         if not file.streams.audio:
             raise ValueError("it has no audio")
         stream = file.streams.audio[0]

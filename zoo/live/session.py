@@ -33,7 +33,7 @@ ANYWAY = {
     "max_response_output_tokens": "inf",
     "truncation": "auto",
 }
-NOTHING = (None, "", [], {})
+NOTHING: tuple[object, ...] = (None, "", [], {})
 DEEPEST = 4  # fields within fields
 FEW = 5  # fields that a sentence names
 
