@@ -59,6 +59,7 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scrip
 OWN_SCRIPTS = {"zoo.commands.train", "zoo.commands.evaluate"}  # of train.py and evaluate.py
 CHILDREN = {  # modules that the zoo itself starts, in processes or environments of their own
     "zoo.espeak.process",
+    "zoo.live.decode_process",
     "zoo.live.scoring",
     "zoo.metrics.comet.score",
     "zoo.synthesizers.xtts_process",

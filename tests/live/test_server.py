@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from starlette.testclient import TestClient, WebSocketDenialResponse, WebSocketTestSession
@@ -14,6 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from tests.fixtures.streams import white_noise
 from tests.live.conftest import CHUNK, Echo, Serve
+from tests.live.recordings import encode, pieces, speech_like
 from zoo.audio import files as audio
 from zoo.formats.logs import read_log
 from zoo.languages import language
@@ -118,27 +120,155 @@ def test_streams_side_by_side_do_not_mix(serve: Serve) -> None:
     ("message", "sentence"),
     [
         ("nonsense", "A text message must be a JSON object"),
+        (json.dumps({"encoding": "mp3"}), "Unknown encoding 'mp3'; choose one of: pcm_s16le"),
         (json.dumps({"target_lang": "zh"}), "This server has no target 'zh'; it has: echo (en-de)"),
         (json.dumps({"system": ["a"]}), "This server has no system ['a']"),
         (json.dumps({"latency": 3}), "This server has no latency 3; it has: echo (en-de)"),
         (json.dumps({"talk": "a"}), "This server has no talk 'a'; it has: none."),
         (json.dumps({"talk": ["a"]}), "This server has no talk ['a']; it has: none."),
         (json.dumps({"sample_rate": 1}), "sample_rate must be a number from 4000"),
-        (b"abc", "a message has 3 bytes, an odd number"),
     ],
 )
-def test_a_wrong_message_is_named_and_the_connection_lives(
-    message: str | bytes, sentence: str, serve: Serve
+def test_audio_after_refused_settings_is_not_translated_by_others(
+    message: str, sentence: str, serve: Serve, echo: Echo
 ) -> None:
-    with serve().websocket_connect("/") as socket:
-        if isinstance(message, bytes):
-            socket.send_bytes(message)
-        else:
-            socket.send_text(message)
+    """simulstream's client reads no errors; others may send better settings."""
+    client = serve()
+    with client.websocket_connect("/") as socket:
+        socket.send_text(message)
         assert sentence in socket.receive_json()["error"]
+        socket.send_bytes(spoken(10))
+        code, why = reason(socket)
+        assert (code, why[:20]) == (1008, sentence[:20])
+        assert echo.batches == []
+    with client.websocket_connect("/") as socket:
+        socket.send_text(message)
+        assert sentence in socket.receive_json()["error"]
+        socket.send_json({"target_lang": "de"})
         socket.send_bytes(spoken(10))
         socket.send_json({"end_of_stream": True})
         assert received(socket)[0] == "10"
+
+
+def test_half_a_sample_is_named_and_the_connection_lives(serve: Serve) -> None:
+    with serve().websocket_connect("/") as socket:
+        socket.send_bytes(b"abc")
+        assert "a message has 3 bytes, no multiple of 2" in socket.receive_json()["error"]
+        socket.send_bytes(spoken(10))
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10"
+
+
+def appended(data: bytes) -> dict[str, str]:
+    """An event with audio."""
+    return {"type": "input_audio_buffer.append", "audio": base64.b64encode(data).decode()}
+
+
+@pytest.mark.parametrize("name", ["WAV", "FLAC"])
+def test_a_file_has_the_words_of_its_samples(name: str, serve: Serve) -> None:
+    client = serve()
+    samples = speech_like(2.0, 44_100)
+    with client.websocket_connect("/") as socket:
+        socket.send_json({"sample_rate": 44_100})
+        socket.send_bytes(samples.tobytes())
+        socket.send_json({"end_of_stream": True})
+        expected = received(socket)[0]
+    with client.websocket_connect("/") as socket:
+        for data in pieces(encode(samples, name, 44_100), 5_000):
+            socket.send_bytes(data)
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == expected
+        socket.send_bytes(spoken(10))  # another stream, of samples
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10"
+    with client.websocket_connect("/v1/realtime") as socket:
+        for data in pieces(encode(samples, name, 44_100), 5_000):
+            socket.send_json(appended(data))
+        socket.send_json({"type": "input_audio_buffer.commit", "final": True})
+        events = [socket.receive_json()]
+        while events[-1]["type"] != "transcription.done":
+            events.append(socket.receive_json())
+    assert events[-1]["text"] == expected
+
+
+def test_what_a_browser_records_is_translated(serve: Serve) -> None:
+    with serve().websocket_connect("/") as socket:
+        for data in pieces(encode(speech_like(2.0), "WebM"), 1_000):
+            socket.send_bytes(data)
+        socket.send_json({"end_of_stream": True})
+        assert len(received(socket)[0].split()) == 2.0 / 0.05
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"FORM\0\0\1\0AIFFCOMM", "The audio is AIFF, which is not decoded"),
+        (b"OggS\0" + bytes(4000), "The audio begins as Ogg, which cannot be decoded"),
+        ((speech_like() / 32768).astype("<f4").tobytes(), "The audio looks like 32-bit"),
+    ],
+)
+def test_audio_that_is_none_ends_its_client_alone(data: bytes, sentence: str, serve: Serve) -> None:
+    client = serve()
+    with client.websocket_connect("/") as other:
+        other.send_bytes(spoken(10))
+        with client.websocket_connect("/") as socket:
+            socket.send_bytes(data)
+            socket.send_json({"end_of_stream": True})
+            code, why = reason(socket)
+            assert code == 1003
+            assert why.startswith(sentence)
+        other.send_json({"end_of_stream": True})
+        assert received(other)[0] == "10"
+
+
+def test_a_file_of_hours_in_one_message_is_bounded(serve: Serve) -> None:
+    """Silence takes few bytes."""
+    data = encode(np.zeros(60 * 48_000, np.int16), "FLAC")
+    assert len(data) < 20_000
+    with serve(stream_seconds=5).websocket_connect("/") as socket:
+        socket.send_bytes(data)
+        socket.send_json({"end_of_stream": True})
+        assert reason(socket)[0] == 1008
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        {"audio": {"input": {"format": {"type": "audio/pcm", "rate": 24_000}}}},
+        {"audio": {"input": {"format": {"type": "audio/pcm"}}}},
+        {"input_audio_format": "pcm16"},
+        {"sample_rate": 24_000},
+    ],
+)
+def test_the_rate_of_a_realtime_session_is_used(session: Any, serve: Serve) -> None:
+    with serve().websocket_connect("/v1/realtime") as socket:
+        socket.send_json({"type": "session.update", "session": session})
+        socket.send_json(appended(speech_like(2.0, 24_000).tobytes()))
+        socket.send_json({"type": "input_audio_buffer.commit", "final": True})
+        events = [socket.receive_json()]
+        while events[-1]["type"] != "transcription.done":
+            events.append(socket.receive_json())
+    assert events[1]["type"] == "session.updated"
+    assert len(events[-1]["text"].split()) == 2.0 / 0.05
+
+
+def test_the_model_of_the_address_is_used_or_refused(serve: Serve) -> None:
+    client = serve()
+    with client.websocket_connect("/v1/realtime?model=echo") as socket:
+        assert socket.receive_json()["session"]["model"] == "echo"
+    with client.websocket_connect("/v1/realtime?model=gpt-realtime") as socket:
+        event = socket.receive_json()
+        assert "This server has no system 'gpt-realtime'" in event["error"]["message"]
+        assert reason(socket)[0] == 1008
+
+
+def test_a_refused_model_is_not_confirmed_later(serve: Serve) -> None:
+    with serve().websocket_connect("/v1/realtime") as socket:
+        assert socket.receive_json()["session"]["model"] == "echo"
+        socket.send_json({"type": "session.update", "session": {"model": "other"}})
+        assert socket.receive_json()["type"] == "error"
+        socket.send_json({"type": "session.update", "session": {"target_language": "de"}})
+        assert socket.receive_json()["session"]["model"] == "echo"
 
 
 def test_a_client_chooses_a_latency(serve: Serve) -> None:
@@ -170,6 +300,17 @@ def test_settings_do_not_change_within_a_stream(serve: Serve) -> None:
         assert socket.receive_json()["new"] == " 10"
         socket.send_json({"sample_rate": 8000})
         assert "A stream has begun" in socket.receive_json()["error"]
+        socket.send_bytes(spoken(20))
+        assert "A stream has begun" in reason(socket)[1]
+
+
+def test_settings_may_be_repeated_within_a_stream(serve: Serve) -> None:
+    with serve().websocket_connect("/") as socket:
+        for loudness in (10, 20):
+            socket.send_json({"sample_rate": 16_000, "target_lang": "de"})
+            socket.send_bytes(spoken(loudness))
+        socket.send_json({"end_of_stream": True})
+        assert received(socket)[0] == "10 20"
 
 
 def test_a_full_server_refuses_politely(serve: Serve) -> None:

@@ -8,13 +8,30 @@ import pytest
 import torch
 
 from zoo.errors import ZooError
-from zoo.live.audio import AudioInput
 from zoo.live.engine import Progress
 from zoo.live.realtime import RealtimeWire
 from zoo.live.simulstream import SimulstreamWire
 from zoo.live.wire import Audio, Configure, End
 from zoo.streaming.translation import EmittedText
 
+OPENAI_SESSION = {
+    "type": "realtime",
+    "id": "sess_1",
+    "output_modalities": ["text"],
+    "instructions": "",
+    "tools": [],
+    "tool_choice": "auto",
+    "max_output_tokens": "inf",
+    "audio": {
+        "input": {
+            "format": {"type": "audio/pcm", "rate": 24_000},
+            "turn_detection": None,
+            "noise_reduction": None,
+            "transcription": {"language": "en"},
+        },
+        "output": {"language": "de"},
+    },
+}
 WIRES = [SimulstreamWire(), RealtimeWire("echo")]
 
 
@@ -29,6 +46,7 @@ def output(text: str, deleted: str = "", *, final: bool = False) -> Progress:
         (b"\x00\x01", Audio(b"\x00\x01")),
         ({"end_of_stream": True}, End()),
         ({"sample_rate": 48000}, Configure(sample_rate=48000)),
+        ({"encoding": "pcm_f32le"}, Configure(encoding="pcm_f32le")),
         (
             {"target_lang": "de", "source_lang": "en", "metrics_metadata": {"wav_name": "a.wav"}},
             Configure(source="en", target="de", recording="a"),
@@ -67,6 +85,22 @@ def test_speech_is_for_those_who_ask() -> None:
             {"type": "session.update", "session": {"model": "echo", "target_language": "de"}},
             [Configure(system="echo", target="de")],
         ),
+        (
+            {"type": "session.update", "session": OPENAI_SESSION},
+            [Configure(24_000, "pcm_s16le", source="en", target="de")],
+        ),
+        (
+            {"type": "session.update", "session": {"input_audio_format": "g711_alaw"}},
+            [Configure(8_000, "g711_alaw")],
+        ),
+        (
+            {"type": "session.update", "session": {"audio": {"input": {"format": "audio/pcmu"}}}},
+            [Configure(8_000, "g711_ulaw")],
+        ),
+        (
+            {"type": "session.update", "input_audio_format": "pcm16", "sample_rate": 16_000},
+            [Configure(16_000, "pcm_s16le")],
+        ),
         ({"type": "input_audio_buffer.append", "audio": "AAE="}, [Audio(b"\x00\x01")]),
         ({"type": "input_audio_buffer.commit"}, []),
         ({"type": "input_audio_buffer.commit", "final": True}, [End()]),
@@ -92,6 +126,14 @@ def test_realtime_deltas_add_up_to_the_text() -> None:
     assert (deletion["delta"], deletion["deleted"]) == ("", "ze.")
 
 
+RATE = {"audio": {"input": {"format": {"rate": 24_000}}}}
+
+
+def update(session: Any) -> Any:
+    """An event with settings."""
+    return {"type": "session.update", "session": session}
+
+
 @pytest.mark.parametrize("wire", WIRES, ids=["simulstream", "realtime"])
 @pytest.mark.parametrize("message", ["", "no", "[]", "1", '{"a": ', "[" * 100_000, '"\ud800"'])
 def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
@@ -107,31 +149,15 @@ def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
         ({"type": "input_audio_buffer.append"}, "needs audio"),
         ({"type": "input_audio_buffer.append", "audio": "?"}, "is not base64"),
         ({"type": "session.update", "session": 3}, "must be an object"),
+        (update({"turn_detection": {"type": "server_vad"}}), "asks for turn_detection.type, which"),
+        (update({"voice": "ash", "speed": 1.5}), "asks for voice, speed, which this server does"),
+        (update({"target_lang": "de"}), "asks for target_lang, .* it has: model, latency, source_"),
+        (update({"modalities": ["text", "audio"]}), "asks for modalities, which"),
+        (update({"input_audio_format": "opus"}), "Unknown input_audio_format 'opus'; .* pcm16"),
+        (update({"audio": {"input": {"format": {"type": 3}}}}), "Unknown audio.input.format.type"),
+        (update({"sample_rate": 16_000, **RATE}), "asks for sample_rate 16000, and for 24000 by"),
     ],
 )
 def test_other_events_are_refused(event: Any, sentence: str) -> None:
     with pytest.raises(ZooError, match=sentence):
         list(RealtimeWire("echo").orders(json.dumps(event)))
-
-
-@pytest.mark.parametrize("rate", [8_000, 16_000, 44_100, 48_000])
-def test_audio_in_pieces_is_the_audio_as_a_whole(rate: int) -> None:
-    wave = (10_000 * torch.sin(torch.arange(rate) / 20)).to(torch.int16).numpy().tobytes()
-    whole = AudioInput(rate).receive(wave, final=True)
-    assert whole.numel() == pytest.approx(16_000, abs=20)
-    pieces = AudioInput(rate)
-    step = 2 * (rate // 7)
-    parts = [pieces.receive(wave[begin : begin + step]) for begin in range(0, len(wave), step)]
-    joined = torch.cat([*parts, pieces.receive(b"", final=True)])
-    torch.testing.assert_close(joined, whole, atol=1e-3, rtol=0)
-
-
-@pytest.mark.parametrize("rate", [0, -1, 3_999, 10**9, True, "16000", None, float("nan")])
-def test_rates_are_numbers_in_a_range(rate: object) -> None:
-    with pytest.raises(ZooError, match="sample_rate must be a number from 4000 to 384000 Hz"):
-        AudioInput(rate)
-
-
-def test_half_a_sample_is_refused() -> None:
-    with pytest.raises(ZooError, match="a message has 3 bytes"):
-        AudioInput().receive(b"abc")

@@ -33,6 +33,7 @@ ALLOWED = (
     "Allowed are WAV, FLAC, OGG, MP3, M4A and other audio files, and films with sound, with any "
     "sample rate and any number of channels."
 )
+TAGS = "replace"  # what becomes of letters in another encoding
 MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 
 
@@ -53,7 +54,7 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         with (
             open_stored(path) as content,
-            av.open(content, container_options=SAFE, metadata_errors="replace") as container,
+            av.open(content, container_options=SAFE, metadata_errors=TAGS) as container,
         ):
             yield container
     except av.FFmpegError as error:
@@ -86,7 +87,7 @@ def decode(path: Path) -> Iterator[tuple[int, Block]]:
             (frame.sample_rate, block)
             for frame in _frames(path, container)
             for block in timeline.place(
-                None if name in COUNTED else frame.time, frame.sample_rate, _samples(frame)
+                None if name in COUNTED else frame.time, frame.sample_rate, samples_of(frame)
             )
         )
         yield from join(placed)
@@ -129,8 +130,12 @@ def sound_track(path: Path, container: Any) -> Any:
     return default
 
 
-def _samples(frame: Any) -> Block:
-    """Return the samples of a frame of PyAV, which may be integers and interleaved."""
+def samples_of(frame: Any) -> Block:
+    """Return the samples of a frame of PyAV, which may be integers and interleaved.
+
+    Args:
+        frame: A frame that was decoded.
+    """
     values = frame.to_ndarray()
     if not frame.format.is_planar:
         values = values.reshape(-1, frame.layout.nb_channels).T

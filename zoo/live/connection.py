@@ -6,22 +6,24 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 
+import torch
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from zoo.errors import ZooError
 from zoo.live.audio import AudioInput
 from zoo.live.engine import Failure, Progress, ServedStream
+from zoo.live.formats import DEFAULT, UnusableAudio
 from zoo.live.guard import POLICY
 from zoo.live.hub import Hub, KnownAudio
 from zoo.live.logs import references_of
 from zoo.live.scoring import StreamScoring
-from zoo.live.wire import Audio, Configure, End, Message, Order, Wire
+from zoo.live.wire import Audio, Configure, End, Message, Order, RefusedSettings, Wire
 from zoo.streaming.simulate import Stream
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk
 from zoo.types import SAMPLE_RATE, Seconds
 
-FAILED, LATER = 1011, 1013  # close codes of RFC 6455
+UNSUPPORTED, FAILED, LATER = 1003, 1011, 1013  # close codes of RFC 6455
 PATIENCE: Seconds = 5.0  # for a client to receive the reason of a closing
 LOOK: Seconds = 0.05  # between two looks at a full backlog
 TURN: Seconds = 0.001  # after a message, in which other clients have theirs
@@ -60,6 +62,7 @@ class Connection:
         self._hub = hub
         self._wire = wire
         self._settings = Configure()
+        self._refused: str | None = None  # why the newest settings were refused
         self._audio = AudioInput()
         self._served: ServedStream | None = None
         self._scoring: StreamScoring | None = None  # of a stream whose talk has references
@@ -82,6 +85,11 @@ class Connection:
 
     async def _exchange(self) -> None:
         """Read and write side by side; whichever ends first ends the other."""
+        try:
+            self._configure(self._wire.asked())
+        except RefusedSettings as error:
+            await self._close(Closing(POLICY, str(error)))
+            return
         self._send(self._wire.greet())
         tasks = [asyncio.create_task(one) for one in (self._read(), self._write())]
         waiting: list[asyncio.Future[Closing | None]] = [*tasks, self._closing]
@@ -92,6 +100,7 @@ class Connection:
             for task in tasks:
                 task.cancel()
             self._release()
+            await self._audio.close()
         if closing is not None:
             await self._close(closing)
 
@@ -109,7 +118,11 @@ class Connection:
                 try:
                     for order in self._wire.orders(data):
                         await self._carry_out(order)
+                except UnusableAudio as error:
+                    return Closing(UNSUPPORTED, str(error))
                 except ZooError as error:
+                    if isinstance(error, RefusedSettings):
+                        self._refused = str(error)
                     self._send(self._wire.problem(str(error)[:LONGEST_SENTENCE]))
                 except RecursionError:
                     self._send(self._wire.problem("A message is nested too deeply."))
@@ -147,22 +160,25 @@ class Connection:
                 self._release()
 
     def _configure(self, order: Configure) -> None:
-        """Take the settings of the next stream. Raises ZooError for wrong ones."""
-        if self._served is not None:
-            raise ZooError("A stream has begun: its settings change after its end.")
+        """Take the settings of the next stream. Raises RefusedSettings for wrong ones."""
         given = {key: value for key, value in asdict(order).items() if value is not None}
         if "system" in given:
             given.setdefault("latency", None)  # a latency is one of the system it was named with
         changed = replace(self._settings, **given)
+        if self._served is not None and changed != self._settings:
+            raise RefusedSettings("A stream has begun: its settings change after its end.")
         name = changed.recording or ""
         if len(name) > LONGEST_NAME or not name.isprintable():
-            raise ZooError(
+            raise RefusedSettings(
                 f"The name of a recording has at most {LONGEST_NAME} letters, all of them visible."
             )
-        AudioInput(SAMPLE_RATE if changed.sample_rate is None else changed.sample_rate)
-        self._hub.system(changed.system, changed.source, changed.target, changed.latency)
-        self._hub.talk(changed.talk)
-        self._settings = changed
+        try:
+            _audio_input(changed)
+            self._hub.system(changed.system, changed.source, changed.target, changed.latency)
+            self._hub.talk(changed.talk)
+        except ZooError as error:
+            raise RefusedSettings(str(error)) from error
+        self._settings, self._refused = changed, None
 
     async def _receive_audio(self, data: bytes, *, final: bool) -> None:
         """Add audio to the stream, which its first audio opens.
@@ -171,23 +187,26 @@ class Connection:
         than the machine translates is slowed down and loses nothing.
         """
         hub, settings = self._hub, self._settings
+        if self._refused is not None:
+            raise Closing(POLICY, self._refused)
         if self._served is None:
-            rate = settings.sample_rate
-            self._audio = AudioInput(SAMPLE_RATE if rate is None else rate)
+            self._audio = _audio_input(settings)
             self._received = 0
             self._ended.clear()
             self._open(
                 hub.system(settings.system, settings.source, settings.target, settings.latency)
             )
             assert self._served is not None
-        samples = self._audio.receive(data, final=final)
-        self._received += samples.numel()
-        if self._received > hub.limits.stream_seconds * SAMPLE_RATE:
-            hours = hub.limits.stream_seconds / 3600
-            raise Closing(POLICY, f"A stream has at most {hours:g} hours on this server.")
-        hub.engine.receive(self._served, samples, final=final)
-        while not final and self._served.backlog > hub.limits.backlog_seconds:
-            await asyncio.sleep(LOOK)
+        async for samples in self._audio.receive(data, final=final):
+            self._received += samples.numel()
+            if self._received > hub.limits.stream_seconds * SAMPLE_RATE:
+                hours = hub.limits.stream_seconds / 3600
+                raise Closing(POLICY, f"A stream has at most {hours:g} hours on this server.")
+            hub.engine.receive(self._served, samples)
+            while self._served.backlog > hub.limits.backlog_seconds:
+                await asyncio.sleep(LOOK)
+        if final:
+            hub.engine.receive(self._served, torch.zeros(0), final=True)
 
     @property
     def _talk(self) -> Talk | None:
@@ -284,3 +303,11 @@ class Connection:
                     await self._websocket.send_json(message)
                 reason = closing.sentence.encode()[:123].decode(errors="ignore")
                 await self._websocket.close(closing.code, reason)
+
+
+def _audio_input(settings: Configure) -> AudioInput:
+    """Return what reads the audio of a stream. Raises ZooError for settings that are no format."""
+    rate, encoding = settings.sample_rate, settings.encoding
+    return AudioInput(
+        SAMPLE_RATE if rate is None else rate, DEFAULT if encoding is None else encoding
+    )

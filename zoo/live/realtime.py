@@ -3,20 +3,21 @@
 A client sends ``session.update``, ``input_audio_buffer.append`` with 16-bit samples in base64, and
 ``input_audio_buffer.commit``, whose ``final`` ends the stream. The server sends
 ``session.created``, ``session.updated``, ``transcription.delta``, ``transcription.done`` and
-``error``. ``model`` is the name of a system. Ours: ``source_language``, ``target_language``,
-``latency`` and ``sample_rate`` of ``session.update``, ``delay`` and ``elapsed`` of a delta.
+``error``. ``model`` of the address or of ``session.update`` is the name of a system; the other
+fields of a session are those of ``session.py``. Ours: ``delay`` and ``elapsed`` of a delta.
 """
 
 import base64
 import binascii
 from collections.abc import Iterator
-from typing import Any
 from uuid import uuid4
 
 from zoo.errors import ZooError
 from zoo.live.engine import Progress
-from zoo.live.wire import Audio, Configure, End, Message, Order, Scores, parse
+from zoo.live.session import settings_of
+from zoo.live.wire import Audio, Configure, End, Message, Order, RefusedSettings, Scores, parse
 
+EVENT_FIELDS = ("type", "event_id", "session")  # those of session.update that are no setting
 EVENTS = ("session.update", "input_audio_buffer.append", "input_audio_buffer.commit")
 
 
@@ -25,12 +26,19 @@ class RealtimeWire:
 
     Args:
         model: Name of the system that translates unless the client names another one.
+        asked: Name in the address; None: there is none.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    def __init__(self, model: str, asked: str | None = None) -> None:
+        self._model = model if asked is None else asked
+        self._in_address = asked
+        self._asked: object = None  # model of the newest settings, which may be refused
         self._id = f"sess_{uuid4().hex}"
         self._text = ""
+
+    def asked(self) -> Configure:
+        """Return the system that the address names."""
+        return Configure(system=self._in_address)
 
     def greet(self) -> Iterator[Message]:
         """Return ``session.created``."""
@@ -54,6 +62,8 @@ class RealtimeWire:
 
     def confirm(self) -> Iterator[Message]:
         """Return ``session.updated``."""
+        if isinstance(self._asked, str):
+            self._model = self._asked
         yield self._session("session.updated")
 
     def progress(self, progress: Progress, *, with_speech: bool) -> Iterator[Message]:
@@ -86,20 +96,13 @@ class RealtimeWire:
 
     def _update(self, data: Message) -> Configure:
         """Return the settings of ``session.update``, which may be in ``session``."""
-        given = data.get("session", data)
+        given = data.get("session", {})
         if not isinstance(given, dict):
-            raise ZooError("session of session.update must be an object.")
-        settings: dict[str, Any] = {**data, **given}
-        model = settings.get("model")
-        if isinstance(model, str):
-            self._model = model
-        return Configure(
-            sample_rate=settings.get("sample_rate"),
-            source=settings.get("source_language"),
-            target=settings.get("target_language"),
-            system=model,
-            latency=settings.get("latency"),
-        )
+            raise RefusedSettings("session of session.update must be an object.")
+        outer = {key: value for key, value in data.items() if key not in EVENT_FIELDS}
+        settings = settings_of({**outer, **given})
+        self._asked = settings.system
+        return settings
 
 
 def _decode(audio: object) -> bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -113,6 +113,9 @@ def application(
             return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
         return FileResponse(waves.file(talk), media_type="audio/wav")
 
+    def realtime(address: Mapping[str, str]) -> Wire:
+        return RealtimeWire(model, address.get("model"))
+
     routes: list[BaseRoute] = [
         Route("/", page),
         Route("/health", health),
@@ -120,8 +123,8 @@ def application(
         Route("/systems", choices),
         Route("/talks/{name}", talk_audio),
         Mount("/page", StaticFiles(directory=PAGE)),
-        WebSocketRoute("/", _socket(hub, SimulstreamWire)),
-        WebSocketRoute("/v1/realtime", _socket(hub, lambda: RealtimeWire(model))),
+        WebSocketRoute("/", _socket(hub, lambda address: SimulstreamWire())),
+        WebSocketRoute("/v1/realtime", _socket(hub, realtime)),
     ]
     guard = Middleware(Guard, access=access, listening=listening)
     return Starlette(routes=routes, middleware=[guard], lifespan=_lifespan(hub, waves))
@@ -151,11 +154,11 @@ def _step(system: StreamingSystem) -> Seconds:
     return system.chunk_seconds * system.latency_multiplier
 
 
-def _socket(hub: Hub, wire: Callable[[], Wire]) -> Callable[..., object]:
-    """Return the endpoint of a protocol."""
+def _socket(hub: Hub, wire: Callable[[Mapping[str, str]], Wire]) -> Callable[..., object]:
+    """Return the endpoint of a protocol, whose wire depends on the query of the address."""
 
     async def endpoint(websocket: WebSocket) -> None:
-        await Connection(websocket, hub, wire()).serve()
+        await Connection(websocket, hub, wire(websocket.query_params)).serve()
 
     return endpoint
 

@@ -4,9 +4,9 @@ A client sends JSON objects with ``sample_rate``, ``source_lang`` and ``target_l
 messages of 16-bit samples, and ``{"end_of_stream": true}``. The server sends ``{"new": ...,
 "deleted": ...}`` after each chunk with output, and ``{"end_of_processing": true}``.
 
-Ours, for those who ask for more: ``system``, ``latency``, ``talk`` and ``speech`` of a client, and
-the other keys of the server's messages. simulstream ignores the former, its clients ignore the
-latter.
+Ours, for those who ask for more: ``system``, ``latency``, ``talk``, ``speech`` and ``encoding`` of
+a client, audio that is a file, and the other keys of the server's messages. simulstream ignores
+the former, its clients ignore the latter.
 """
 
 import base64
@@ -20,6 +20,10 @@ from zoo.live.wire import Audio, Configure, End, Message, Order, Scores, parse
 
 class SimulstreamWire:
     """The messages of simulstream."""
+
+    def asked(self) -> Configure:
+        """Return no settings: the address has none."""
+        return Configure()
 
     def greet(self) -> Iterator[Message]:
         """Return nothing: the client sends the first message."""
@@ -36,6 +40,7 @@ class SimulstreamWire:
             return
         yield Configure(
             sample_rate=data.get("sample_rate"),
+            encoding=data.get("encoding"),
             source=data.get("source_lang"),
             target=data.get("target_lang"),
             system=data.get("system"),

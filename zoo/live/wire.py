@@ -12,12 +12,17 @@ Message = Mapping[str, Any]
 Scores = Mapping[str, float | None]  # by name; None: not defined yet
 
 
+class RefusedSettings(ZooError):
+    """Settings that are wrong: audio that follows them is not to be translated by other ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configure:
     """Settings of the next stream; None leaves a setting as it is.
 
     Attributes:
-        sample_rate: Samples per second of the audio.
+        sample_rate: Samples per second of bare samples.
+        encoding: Name of their encoding.
         source: Code of the source language.
         target: Code of the target language.
         system: Name of a system.
@@ -28,6 +33,7 @@ class Configure:
     """
 
     sample_rate: object = None
+    encoding: object = None
     source: object = None
     target: object = None
     system: object = None
@@ -42,7 +48,7 @@ class Audio:
     """Audio of a stream.
 
     Attributes:
-        data: 16-bit samples, the low byte first.
+        data: Samples in the encoding of the settings, or bytes of a file.
     """
 
     data: bytes
@@ -61,6 +67,9 @@ class Wire(Protocol):
 
     A wire is made for each connection and may keep what its messages depend on.
     """
+
+    def asked(self) -> Configure:
+        """Return the settings that the address asks for."""
 
     def greet(self) -> Iterator[Message]:
         """Return what the server sends when a client has connected."""
@@ -85,16 +94,16 @@ def parse(message: str) -> Mapping[str, Any]:
     """Return the object of a message.
 
     Raises:
-        ZooError: The text is none, or has letters that no file can have.
+        RefusedSettings: The text is none, or has letters that no file can have.
     """
     try:
         data = json.loads(message)
         if "\\u" in message:
             json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise ZooError("A text message has half of a pair of surrogates.") from error
+        raise RefusedSettings("A text message has half of a pair of surrogates.") from error
     except (ValueError, RecursionError) as error:
-        raise ZooError(f"A text message must be a JSON object ({error}).") from error
+        raise RefusedSettings(f"A text message must be a JSON object ({error}).") from error
     if not isinstance(data, dict):
-        raise ZooError("A text message must be a JSON object.")
+        raise RefusedSettings("A text message must be a JSON object.")
     return data
