@@ -16,7 +16,7 @@ from zoo.systems.base import StreamingSystem
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
 ]
 PAGES = [page for page in PAGES if page.is_file()]

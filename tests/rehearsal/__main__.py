@@ -36,8 +36,8 @@ SHORT = (
     f"papers.md: python train.py experiment=infinisst_paper_stage2 {PAPER}",
     "papers.md: python evaluate.py system=infinisst backbone=infinisst",
     "papers.md: python -m zoo.report <run> --scores BLEU,StreamLAAL --minutes 10",
-    "training_free.md: python -m zoo.backbones.fbk_conformer.convert",
-    "training_free.md: python evaluate.py system=edatt backbone=fbk_conformer",
+    "fbk_conformer.md: python -m zoo.backbones.fbk_conformer.convert",
+    "fbk_conformer.md: python evaluate.py system=edatt backbone=fbk_conformer",
     "papers.md: python evaluate.py experiment=streamuni_direct",
 )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "prepare",
-    "training_free",
+    "policies",
     "papers",
     "infinisst",
     "learned_wait",
@@ -24,6 +24,7 @@ PAGES = (
     "context",
     "iwslt",
     "lightning",
+    *sorted(f"networks/{page.stem}" for page in (ROOT / "docs" / "networks").glob("*.md")),
 )
 _START = re.compile(
     r"(?:^|`)(python (?:-m zoo\.|train\.py|evaluate\.py)[^`#\n]* [^`#\n]+)", re.MULTILINE

@@ -87,7 +87,8 @@ class Whisper(EncoderDecoder):
 
     The default search is greedy, as in SimulStreaming. The default alignment is SimulStreaming's,
     too: each head's cross-attention is z-scored over the tokens so far and median-filtered over 7
-    encoder frames; then the heads are averaged.
+    encoder frames; then the heads are averaged. SimulStreaming's own history is not reproduced: it
+    drops the oldest chunk after 30 s, with its words.
 
     Attributes:
         start: Id of the token that begins every decoder input.
@@ -343,7 +344,8 @@ class Whisper(EncoderDecoder):
         """Return the streams whose probability of no speech is above ``no_speech``.
 
         The other streams whose language is unknown get it, and have no text yet either: their
-        opening ends before the token of the language.
+        opening ends before the token of the language. The probability is that after the start
+        token (SimulStreaming: after the first token, even of a prompt).
         """
         has_threshold = self.no_speech_id is not None and self.no_speech < 1
         silent = set()

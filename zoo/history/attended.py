@@ -36,7 +36,9 @@ Detector = Literal["silero"]
 class AttendedHistory(History, ABC):
     """Keep the newest text and the audio from the first frame to which it is aligned.
 
-    A subclass selects the text.
+    A subclass selects the text. Of simulstream 1.0.0 it does not reproduce that audio is cut at an
+    eighth of the computed frame, that text beyond ``max_tokens`` is dropped without its audio, and
+    that the last token of a hypothesis is ignored even if it is a word.
 
     Args:
         cut: When audio is dropped: only ``with_text`` (FBK-fairseq, simulstream), or ``always``,

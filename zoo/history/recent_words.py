@@ -14,7 +14,7 @@ class RecentWords(AttendedHistory):
     """Keep the last written words.
 
     Words begin where ``word_starts`` of the backbone is True; in languages without spaces, each
-    character is a word.
+    character is a word. InfiniSST's baseline also drops the word before an incomplete last word.
 
     Args:
         words: Number of words to keep.

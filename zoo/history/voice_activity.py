@@ -4,7 +4,8 @@ The long-form baselines of SimulU (section 3.3) and the IWSLT 2025 campaign use 
 segments of 15 to 30 s; that of StreamUni (section 4.2, Phi-4-VAD) uses Silero VAD without further
 settings. Nothing is kept from one segment to the next. By the "maximum unvoiced interval of 20 s"
 in SimulU's paper, a pause ends a segment after 20 s (``pause_seconds``),
-so most segments end at 30 s; configurations of the same group have 0.1 s.
+so most segments end at 30 s; configurations of the same group have 0.1 s. simulstream's wrapper of
+the detector loses up to 1 s of speech at the end of a source; here it is decoded.
 """
 
 import copy

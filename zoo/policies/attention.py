@@ -25,9 +25,11 @@ class AttentionGuided(Policy):
     Args:
         last_word: Treatment of the word before the first unstable token. ``whole``: write it if
             the unstable token begins a new word or the hypothesis is finished. ``dropped``: never
-            write it (FBK-fairseq and simulstream with words).
-        flush: Write everything when the source or its segment has ended. False: apply the policy
-            at the end too, so the remaining tokens are never written.
+            write it (FBK-fairseq and simulstream with words). Parts of words are never written
+            (SimulStreaming writes them, FBK-fairseq's agents for SimulEval 1.0.2 force them).
+        flush: Decode once more and write everything when the source or its segment has ended
+            (simulstream writes its previous hypothesis). False: apply the policy at the end too
+            (SimulStreaming: f = 4), so the remaining tokens are never written.
 
     Raises:
         ZooError: ``last_word`` is not one of these choices.

@@ -51,7 +51,9 @@ class UnwrittenTokens:
 class LocalAgreement(Policy):
     """Write the longest prefix of complete words that the last ``n`` hypotheses have in common.
 
-    Each hypothesis continues the tokens written before it.
+    Each hypothesis continues the tokens written before it. Equal hypotheses are written whole (in
+    the code of IWSLT 2025 but for one token). At the end the model decodes once more, and
+    everything is written; FBK-fairseq writes the previous hypothesis, with its incomplete words.
 
     Args:
         n: Number of hypotheses that must agree.

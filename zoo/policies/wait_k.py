@@ -44,8 +44,9 @@ class Progress:
 class WaitK(Policy):
     """READ until ``k`` source words have been received, then write one word per source word.
 
-    Target word i is written once k + i - 1 source words have been received (FBK-fairseq: k + i).
-    When the source has ended, everything is written.
+    Target word i is written once k + i - 1 source words have been received (FBK-fairseq: k + i; by
+    chunks, it writes as many words as a CTC transcript has beyond k). When the source has ended,
+    everything is written.
 
     Args:
         k: Number of source words before the first target word.

@@ -143,7 +143,7 @@ _SHIPPED = """The small models in `checkpoints/` on the built-in corpus, which i
 with a closed grammar ([minitalks](minitalks.md)). Rows are ordered by quality; compare systems at
 similar latency. [Metrics](metrics.md) defines the scores. Results at all latency settings on the
 whole test set are on the pages of the systems ([InfiniSST](infinisst.md#results),
-[StreamUni](streamuni.md#results), [training-free policies](training_free.md#results),
+[StreamUni](streamuni.md#results), [training-free policies](policies.md#results),
 [SimulU](simulu.md#results))."""
 _PUBLISHED = """!!! warning
     Each paper has a corpus, models and scores of its own. Do not compare these figures with those

@@ -1,7 +1,8 @@
 """Speech generation of SimulU (Djanibekov et al., 2026, section 2, steps 5 and 6).
 
 At every emission the backbone's speech decoder synthesises the whole kept text, and the samples
-that belong to earlier tokens are cut off.
+that belong to earlier tokens are cut off. Steps 1 to 4 are StreamAtt's: the policy ``alignatt`` and
+the history ``recent_words``.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ class SimulU(Synthesizer):
     """Synthesises kept and new tokens together and returns the samples of the new tokens.
 
     The paper specifies ``assignment="argmax"``, ``discard="count"`` and ``context="history"``, but
-    not the other options. docs/simulu.md has measurements of each option.
+    not the other options. docs/simulu.md has measurements of the options.
 
     Args:
         offset: position of a token: 0 is the decoder state of the token itself, -1 the state that

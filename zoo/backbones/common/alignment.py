@@ -261,7 +261,7 @@ def z_score(rows: Tensor) -> Tensor:
     """Normalise (rows, heads, frames) to mean 0 and standard deviation 1 over the rows.
 
     If all rows have the same weight for a frame, the normalised weights of that frame are 0. Fewer
-    than three rows are returned unchanged.
+    than three rows are returned unchanged (a single row of simulstream becomes NaN).
     """
     if len(rows) < 3:
         return rows

@@ -30,6 +30,10 @@ class InfiniSST(SpeechLLM):
     speech embeddings (section 3.2). The causal language model receives the embeddings as a user
     turn and generates the translation as an assistant turn. The latency multiplier m is the number
     of chunks per turn. Keys and values of earlier turns stay in a sliding window (section 3.5).
+
+    Of the released code it does not reproduce: turn boundaries that persist from one talk into the
+    next, a cache that doubles when a single turn exceeds the window, a latency token that is split
+    if m has none, and a loss on the line break after the assistant's header.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS, Capability.CONTEXT})

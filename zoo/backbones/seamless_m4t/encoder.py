@@ -2,6 +2,8 @@
 
 The encoder has three steps: filterbank features, a conformer on frames of 20 ms, and an adaptor
 that reduces the output to frames of 160 ms. Streams of different lengths are encoded as one batch.
+Features are normalised per mel bin, as in the training of the model; simulstream normalises even
+and odd positions separately, and loses 80 samples after the first chunk.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,6 +2,9 @@
 
 At every request, the backbone encodes all kept audio, feeds the emitted prefix to the decoder and
 continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``opening``.
+
+The prefix has the token ids that were emitted (SimulSeamless and InfiniSST tokenize its text
+again), and with beams, a token has the attention of its own beam (simulstream: of another one).
 """
 
 from abc import abstractmethod
