@@ -77,7 +77,7 @@ def main() -> None:
     except MemoryError:
         answer = {"error": f"it needs more than {BYTES >> 30} GiB"}
     except Exception as error:  # a template may raise any error
-        answer = {"error": f"{type(error).__name__}: {str(error)[:LONGEST]}"}
+        answer = {"error": str(error)[:LONGEST] or type(error).__name__}
     sys.stdout.write(json.dumps(answer))
 
 
