@@ -70,7 +70,8 @@ def main() -> None:
         most = pages * resource.getpagesize() + BYTES  # libraries reserve much and use little
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
-        [prompt], _ = render_jinja_template(**request)
+        rendered: Any = render_jinja_template(**request)  # annotated as a text
+        prompt = rendered[0][0]
         answer = {"prompt": prompt}
         if len(prompt) > LONGEST:
             answer = {"error": f"it makes a prompt of {len(prompt)} characters"}
