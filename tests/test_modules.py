@@ -15,7 +15,7 @@ from zoo.metrics.comet import score
 
 MODULES = {  # module and arguments: what the last line on stderr has
     "zoo.backbones.common.pretrained.share a encoder": "required: other",
-    "zoo.backbones.common.pretrained.share a encoder b": "error: a/model.safetensors is damaged",
+    "zoo.backbones.common.pretrained.share a encoder b": "error: a/model.safetensors is missing",
     "zoo.backbones.fbk_conformer.convert a.pt out": "required: --config",
     "zoo.backbones.fbk_conformer.convert a.pt out --config c.yaml": "error: c.yaml is missing",
     "zoo.backbones.infinisst.convert a.pt out": "error: There is no file a.pt;",

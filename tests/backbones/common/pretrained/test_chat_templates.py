@@ -26,10 +26,10 @@ ENDLESS = {
     "a prompt of megabytes": "{{ 'a' * 3000000 }}",
 }
 FAILING = {
-    "no Jinja": "{% for %}",
-    "an error of its own": "{{ raise_exception('no role') }}",
-    "an attribute of Python": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-    "a missing value": "{{ messages[7].content.x }}",
+    "{% for %}": "Expected an expression",
+    "{{ raise_exception('no role') }}": "^no role$",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}": "access to attribute '__class__'",
+    "{{ messages[7].content.x }}": "has no element 7",
 }
 
 
@@ -39,10 +39,10 @@ def test_a_template_without_an_end_is_ended(kind: str) -> None:
         render(ENDLESS[kind], MESSAGES, {})
 
 
-@pytest.mark.parametrize("kind", FAILING)
-def test_a_template_that_fails(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"^\w+Error: "):
-        render(FAILING[kind], MESSAGES, {})
+@pytest.mark.parametrize("template", FAILING)
+def test_a_template_that_fails(template: str) -> None:
+    with pytest.raises(ValueError, match=FAILING[template]):
+        render(template, MESSAGES, {})
 
 
 def test_a_prompt_is_that_of_transformers(tmp_path: Path) -> None:

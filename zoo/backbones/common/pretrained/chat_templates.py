@@ -70,14 +70,15 @@ def main() -> None:
         most = pages * resource.getpagesize() + BYTES  # libraries reserve much and use little
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
-        [prompt], _ = render_jinja_template(**request)
+        rendered: Any = render_jinja_template(**request)  # annotated as a text
+        prompt = rendered[0][0]
         answer = {"prompt": prompt}
         if len(prompt) > LONGEST:
             answer = {"error": f"it makes a prompt of {len(prompt)} characters"}
     except MemoryError:
         answer = {"error": f"it needs more than {BYTES >> 30} GiB"}
     except Exception as error:  # a template may raise any error
-        answer = {"error": f"{type(error).__name__}: {str(error)[:LONGEST]}"}
+        answer = {"error": str(error)[:LONGEST] or type(error).__name__}
     sys.stdout.write(json.dumps(answer))
 
 

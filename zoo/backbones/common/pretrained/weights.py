@@ -250,7 +250,7 @@ def open_tensors(path: Path) -> Any:
             header = int.from_bytes(stored.read(8), "little")
         if header > LARGEST_HEADER:
             raise ZooError(f"{path} is damaged, or no model: it has a header of {header} bytes.")
-        file = safe_open(path, framework="pt")
+        file: Any = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise ZooError(f"{path} is missing, damaged or no safetensors file ({error}).") from error
     if len(file.keys()) > MOST_TENSORS:
