@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of
 from zoo.errors import check_choice
-from zoo.machine.commands import PREFIX, program, run_script
+from zoo.machine.commands import program, run_script
+from zoo.machine.hints import PREFIX
 
 NAME = "keys"
 
