@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from zoo.machine.commands import PREFIX
+from zoo.machine.hints import PREFIX
 from zoo.metrics.comet import score
 
 MODULES = {  # module and arguments: what the last line on stderr has

@@ -14,7 +14,8 @@ from zoo.config.command_line import check_config_folder
 from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of
 from zoo.errors import check_choice
-from zoo.machine.commands import PREFIX, program, run_script
+from zoo.machine.commands import program, run_script
+from zoo.machine.hints import PREFIX
 
 NAME = "keys"
 

@@ -7,7 +7,7 @@ from textwrap import fill
 from zoo.config.keys import COLUMN, Key, keys_of
 from zoo.config.sources import Folders, job_loader
 from zoo.config.unknown import groups_of
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from zoo.config.recorded import read_signatures
 from zoo.config.shipped import REPOSITORY
 from zoo.errors import ZooError, check_choice
 from zoo.kinds import TARGET, path_of
-from zoo.machine.commands import INSTALLED
+from zoo.machine.hints import INSTALLED
 
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 RECIPES = "recipes"  # folder beside zoo/ in the repository: trainings that no wheel contains

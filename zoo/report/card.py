@@ -16,7 +16,8 @@ import yaml
 from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_yaml
 from zoo.errors import ZooError
-from zoo.machine.commands import job_command, named_path, program, run_script
+from zoo.machine.commands import named_path, program, run_script
+from zoo.machine.hints import job_command
 from zoo.report.markdown import markdown_table, score_cells, score_headings, system_name
 from zoo.results.names import find_entry
 from zoo.results.record import Evaluation, read_evaluations, shown_columns

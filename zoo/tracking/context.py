@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 from zoo.tracking.provenance import provenance
 
 

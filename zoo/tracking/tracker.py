@@ -16,7 +16,7 @@ from zoo.disk.files import write_text
 from zoo.disk.parsing import parse_json
 from zoo.disk.run_folder import OVERRIDES, PROVENANCE
 from zoo.errors import INTERRUPTED, ZooError
-from zoo.machine.commands import SCRIPTS
+from zoo.machine.hints import SCRIPTS
 from zoo.machine.launch import default_environment, job
 from zoo.machine.signals import exit_code_of_signal, interruptible
 from zoo.results.training import WANDB_ADDRESS

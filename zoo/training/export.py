@@ -14,7 +14,7 @@ from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
 from zoo.disk.files import write_text
 from zoo.errors import ZooError, check_choice
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 from zoo.report.card import CARD, TASK, Card
 from zoo.systems.base import StreamingSystem
 

@@ -30,7 +30,7 @@ from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
 from zoo.languages import language
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 from zoo.results.training import LAST_EXPORT
 from zoo.systems.base import StreamingSystem
 from zoo.talks import LazyTalks, Talk

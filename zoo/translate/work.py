@@ -17,7 +17,7 @@ from zoo.config import (
 from zoo.config.knob import typed_latency
 from zoo.disk.files import relative_path
 from zoo.errors import ZooError
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 from zoo.streaming.sources import DAY
 from zoo.systems.base import StreamingSystem
 from zoo.talks import Talk, without_references

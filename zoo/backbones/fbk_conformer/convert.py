@@ -23,7 +23,8 @@ from zoo.backbones.fbk_conformer.released import read_checkpoint
 from zoo.backbones.fbk_conformer.weights import network_config, rename_weights
 from zoo.disk.files import atomic_folder
 from zoo.errors import ZooError
-from zoo.machine.commands import job_command, program, run_script
+from zoo.machine.commands import program, run_script
+from zoo.machine.hints import job_command
 
 
 def convert(

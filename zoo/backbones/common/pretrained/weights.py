@@ -23,7 +23,7 @@ from zoo.backbones.common.pretrained.messages import quiet
 from zoo.disk.files import atomic_file, check_regular, write_text
 from zoo.disk.parsing import read_json
 from zoo.errors import ZooError, shorten_list
-from zoo.machine.commands import job_command
+from zoo.machine.hints import job_command
 
 WEIGHTS = "model.safetensors"
 # Types of weights and of counters beside them. The others belong to quantized models, whose scales

@@ -36,7 +36,8 @@ from zoo.backbones.common.wav2vec2.encoder import (
 )
 from zoo.disk.files import atomic_file
 from zoo.errors import ZooError, shorten_list
-from zoo.machine.commands import job_command, program, run_script
+from zoo.machine.commands import program, run_script
+from zoo.machine.hints import job_command
 from zoo.progress import show_progress
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"

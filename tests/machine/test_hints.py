@@ -2,7 +2,7 @@
 
 import pytest
 
-from zoo.machine import commands as hints
+from zoo.machine import hints
 
 
 @pytest.mark.parametrize(
