@@ -29,6 +29,7 @@ SAFE = {
     "format_whitelist": ",".join((*FROM_ZERO, *FROM_ANY, *COUNTED)),
     "protocol_whitelist": "none",
 }
+UNREADABLE = "replace"  # tags may be in another encoding than UTF-8
 ALLOWED = (
     "Allowed are WAV, FLAC, OGG, MP3, M4A and other audio files, and films with sound, with any "
     "sample rate and any number of channels."
@@ -53,7 +54,7 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         with (
             open_stored(path) as content,
-            av.open(content, container_options=SAFE, metadata_errors="replace") as container,
+            av.open(content, container_options=SAFE, metadata_errors=UNREADABLE) as container,
         ):
             yield container
     except av.FFmpegError as error:
