@@ -173,8 +173,8 @@ def test_a_client_that_reads_nothing_is_left(start: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr("zoo.live.listening.LINGER", 0.2)
     address = start(Verbose(), unread_bytes=1 << 20)
     with connect("ws://{}:{}/".format(*address), max_queue=1, close_timeout=1) as client:
-        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send(spoken(*[10] * 200))
+        assert client.recv(timeout=PATIENCE)
         metrics = "http://{}:{}/metrics".format(*address)
         deadline = time.monotonic() + PATIENCE
         while "simulzoo_live_connections 0" not in httpx.get(metrics).text:

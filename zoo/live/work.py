@@ -106,6 +106,7 @@ def new_server(app: ASGIApp, limits: Limits, *, tls: SSLContext | None = None) -
         http="h11",
         ws=SocketProtocol,
         ws_max_size=limits.message_bytes,
+        ws_ping_timeout=None,  # an answer waits behind the audio of a fast client; see idle_seconds
         ws_per_message_deflate=False,  # of no use for samples
         log_config=None,  # to the log of the run
         log_level="error",  # warnings are those of each wrong request
