@@ -106,6 +106,23 @@ def test_a_refused_multirun_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "sweep" / "multirun.yaml").read_text() == "mine"
 
 
+SHARED = "from zoo.training.batches import check_shared_memory; check_shared_memory()"
+
+
+def test_workers_without_shared_memory() -> None:
+    mount = "mount -t tmpfs -o ro tmpfs /dev/shm"
+    if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:
+        pytest.skip("no right to mount a tmpfs")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{mount} && exec '{sys.executable}' -c '{SHARED}'"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert "ZooError: Data workers need shared memory, which this machine refuses" in done.stderr
+    subprocess.run([sys.executable, "-c", SHARED], cwd=ROOT, check=True)
+
+
 PACKAGES = {  # of --cfg job: what is printed
     "compare": "null\n",
     "seed": "0\n",

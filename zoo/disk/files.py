@@ -68,6 +68,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
         if error.filename != str(temporary):
             raise
         raise ZooError(f"{path} cannot be written: {error.strerror}.") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:
+            error.filename = str(path)  # a write has none; ``full_disk`` names the disk by it
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     _sync(path.parent)
@@ -190,9 +194,14 @@ def full_disk(error: BaseException | None, output_folder: Path) -> str:
     others = [os.environ.get("SIMULZOO_CACHE", output_folder), os.path.expanduser("~")]
     with suppress(FileNotFoundError):  # Python looks for a folder that takes a file
         others.append(tempfile.gettempdir())
+    named = [
+        _existing(Path(one.filename).parent)
+        for one in chain
+        if isinstance(one, OSError) and _number_of(one) and isinstance(one.filename, str | Path)
+    ]
     folders = [_existing(output_folder), *(Path(name) for name in others if Path(name).is_dir())]
     full = [folder for folder in folders if shutil.disk_usage(folder).free < NEARLY_NOTHING]
-    folder = [*full, *folders][0]  # ``folders`` is never empty: its first folder exists
+    folder = [*named, *full, *folders][0]  # ``folders`` is never empty: its first folder exists
     problem, advice = NO_MORE[number]
     return (
         f"The disk of {folder} {problem}; what was written before is kept. {advice} and start "
@@ -206,7 +215,7 @@ def _number_of(error: BaseException) -> int | None:
         text = str(error)
         return next((number for number in NO_MORE if os.strerror(number) in text), None)
     # A read-only disk that refuses a path is described by ``unusable_path``.
-    refused = error.errno == errno.EROFS and error.filename
+    refused = error.errno == errno.EROFS and error.filename is not None
     return error.errno if error.errno in NO_MORE and not refused else None
 
 

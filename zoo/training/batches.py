@@ -1,5 +1,6 @@
 """Training batches as a pure function of seed, step and rank, equal in a resumed run."""
 
+import multiprocessing
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from zoo.backbones.objective import Objective
 from zoo.data.sampling import Example, Sampler
+from zoo.errors import ZooError
 from zoo.training.curriculum import Curriculum
 from zoo.training.schedule import Schedule
 from zoo.types import Seconds
@@ -211,7 +213,12 @@ def training_loader(
         trainer: Trainer of the training.
         seed: Seed of the training.
         workers: Number of processes that load batches. 0 loads batches in the main process.
+
+    Raises:
+        ZooError: The workers have no shared memory.
     """
+    if workers:
+        check_shared_memory()
     batches_per_step = trainer.accumulate_grad_batches
     by_stage = schedules(
         samplers, curriculum, seed=seed, batches=trainer.world_size * batches_per_step
@@ -232,6 +239,17 @@ def training_loader(
         generator=torch.Generator().manual_seed(seed),
     )
     return StepLoader(loader, batches_per_step)
+
+
+def check_shared_memory() -> None:
+    """Raise ZooError if processes cannot share a lock, as without /dev/shm."""
+    try:
+        multiprocessing.Lock()
+    except (OSError, ImportError) as error:
+        raise ZooError(
+            f"Data workers need shared memory, which this machine refuses ({error}); mount "
+            "/dev/shm, or set training.data_workers=0."
+        ) from error
 
 
 def ignore_termination(worker: int) -> None:
