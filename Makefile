@@ -47,7 +47,7 @@ demo: setup ## translate a few talks with every shipped system, print the table,
 	$(BIN)/python evaluate.py experiment=demo trainer.devices=$(RANKS)
 
 live: setup ## open a page that interprets what you say, by the shipped InfiniSST
-	$(BIN)/python -m zoo.live browser=true
+	$(BIN)/python -m zoo live browser=true
 
 test: setup ## run the test suite, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.types import SAMPLE_RATE, Seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUTE: Seconds = 60.0

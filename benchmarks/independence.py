@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from harness import parser_of, print_result, print_table
+from zoo.base.errors import check_choice
+from zoo.base.machine.commands import run_script
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.config import build, compose
-from zoo.errors import check_choice
-from zoo.machine.commands import run_script
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.sources import source
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import Instance
 
 SYSTEMS = {  # a new system is one line: its overrides of evaluate.py
     "infinisst": ["system=infinisst"],

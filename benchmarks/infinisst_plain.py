@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.common.causal.decoder import rotary_of
-from zoo.backbones.common.static_steps import StaticSteps
-from zoo.backbones.common.wav2vec2.encoder import (
+from zoo.backbones.decoding.causal.decoder import rotary_of
+from zoo.backbones.decoding.static_steps import StaticSteps
+from zoo.backbones.encoders.wav2vec2.encoder import (
     CHUNK_FRAMES,
     CHUNK_SAMPLES,
     EncoderState,

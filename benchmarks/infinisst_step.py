@@ -18,19 +18,19 @@ from torch import Tensor
 
 from harness import parameters_millions, parser_of, print_result
 from infinisst_plain import computing_as_published, copied, plain_session
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
+from zoo.backbones.text.tokenizer import train_tokenizer
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.types import Request, SpeechChunk
 from zoo.history.keep_all import KeepAll
-from zoo.machine.commands import run_script
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Request, SpeechChunk
 
 NAMES = ("as published", "the zoo")
 SIZES = {

@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 
 from harness import MINUTE, add_overrides, parser_of, print_result
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.machine.commands import run_script
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.config import build, compose
 from zoo.data import manifest
-from zoo.machine.commands import run_script
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Seconds
 
 NAME = "joined"
 SPLITS = ("tst", "dev")

@@ -4,7 +4,7 @@
     python benchmarks/live.py --users 8 system=streamatt
     python benchmarks/live.py --small                seconds
 
-A server (``python -m zoo.live``) is started as a process of its own. Each user sends the test set
+A server (``python -m zoo live``) is started as a process of its own. Each user sends the test set
 of minitalks from another place on, in pieces of 80 ms at real time, by simulstream's protocol. The
 lateness of an output is the time from the last sample of its chunk to the message, as the user
 measures it; the server measures it, too. One user more than the server has places for is refused.
@@ -29,8 +29,8 @@ from websockets.exceptions import ConnectionClosed
 
 from harness import add_overrides, parser_of, print_result, print_table, recording, rounded
 from live_servers import simulstream_server, zoo_server
-from zoo.machine.commands import run_script
-from zoo.types import SAMPLE_RATE, Samples, Seconds
+from zoo.base.machine.commands import run_script
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds
 
 SYSTEM = "infinisst"
 CHUNK: Samples = 30_720  # of InfiniSST, m = 2

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from zoo.types import Seconds
+from zoo.base.types import Seconds
 
 IDLE: Seconds = 5.0  # after which the server leaves a client that sends nothing
 PATIENCE: Seconds = 30.0  # for the server to end a connection

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import ROOT
-from zoo.errors import ZooError
-from zoo.types import Seconds
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 
 START: Seconds = 120.0  # longest time for simulstream's server to open its port
 
@@ -39,7 +39,7 @@ class Server:
 
 @contextmanager
 def zoo_server(options: Sequence[str], *, files: int | None = None) -> Iterator[Server]:
-    """Start ``python -m zoo.live`` at a free port, and end it after the ``with`` block.
+    """Start ``python -m zoo live`` at a free port, and end it after the ``with`` block.
 
     Args:
         options: Hydra overrides of conf/live.yaml.
@@ -48,7 +48,7 @@ def zoo_server(options: Sequence[str], *, files: int | None = None) -> Iterator[
     Raises:
         ZooError: The server has not started.
     """
-    command = [sys.executable, "-m", "zoo.live", "port=0", *options]
+    command = [sys.executable, "-m", "zoo", "live", "port=0", *options]
     if files is not None:
         command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "-", *command]
     with (
@@ -60,7 +60,7 @@ def zoo_server(options: Sequence[str], *, files: int | None = None) -> Iterator[
         assert process.stdout is not None
         address = re.search(r"http://([\d.:]+)/", process.stdout.readline())
         if address is None:
-            raise ZooError(f"python -m zoo.live has not started: {Path(errors.name).read_text()}")
+            raise ZooError(f"python -m zoo live has not started: {Path(errors.name).read_text()}")
         logs = ROOT / process.stdout.readline().removeprefix("logs: ").strip()
         messages = (logs / "live.log", Path(errors.name))
         try:
@@ -93,7 +93,7 @@ def simulstream_server(system: str, *, users: int) -> Iterator[Server]:
             "acquire_timeout": 5,
             "metrics": {"enabled": False, "filename": str(folder / "metrics.jsonl")},
         }
-        processor = {"type": "zoo.interop.simulstream.SystemProcessor", "system": system}
+        processor = {"type": "zoo.extras.interop.simulstream.SystemProcessor", "system": system}
         # YAML includes JSON.
         (folder / "server.yaml").write_text(json.dumps(server), encoding="utf-8")
         (folder / "processor.yaml").write_text(json.dumps(processor), encoding="utf-8")

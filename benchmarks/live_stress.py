@@ -35,8 +35,8 @@ from websockets.exceptions import WebSocketException
 from harness import MINUTE, parser_of, print_result, print_table, recording, rounded
 from live_guests import GUESTS, IDLE, STRANGERS, come, text_of
 from live_servers import Server, zoo_server
-from zoo.machine.commands import run_script
-from zoo.types import SAMPLE_RATE, Samples, Seconds
+from zoo.base.machine.commands import run_script
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds
 
 SIZES = {
     "minutes": (10, 1, "audio of the long stream"),

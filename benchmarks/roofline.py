@@ -43,20 +43,20 @@ from streamatt_weights import save_random_seamless
 from whisper_step import arguments as whisper_arguments
 from whisper_step import save_random_whisper
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.backbones.whisper import Whisper
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.int8 import DecoderWeights
+from zoo.base.types import SAMPLE_RATE, Seconds, SpeechChunk
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
-from zoo.machine.commands import run_script
-from zoo.machine.int8 import DecoderWeights
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.stages import OTHER, StageMeter, measure_stages
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
 
 SIZES = {
     "chunks": (3, 2, "measured chunks, after those that warm up"),

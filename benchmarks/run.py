@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import MINUTE, ROOT, parser_of, print_result, print_table, whole_number
-from zoo.disk.files import write_text
-from zoo.errors import BAD_INPUT, ZooError, check_choice
-from zoo.machine.commands import run_script
-from zoo.tracking.provenance import git_state, hardware, versions
+from zoo.base.disk.files import write_text
+from zoo.base.errors import BAD_INPUT, ZooError, check_choice
+from zoo.base.machine.commands import run_script
+from zoo.runs.provenance import git_state, hardware, versions
 
 SPEEDUP = "_speedup"
 SIGNS = {SPEEDUP: 1, "_of_peak": 1, "_over_floor": -1}  # by suffix; -1: smaller is better

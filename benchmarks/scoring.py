@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import ROOT, parser_of, print_result, print_table, rounded
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import ChunkTime, Instance, Seconds
 from zoo.formats import simulstream
 from zoo.formats.references import write_spans
 from zoo.formats.simuleval import write_config, write_log
 from zoo.streaming.elapsed import with_convention
-from zoo.talks import Segment, Talk, Target
-from zoo.types import ChunkTime, Instance, Seconds
 
 SEGMENTS = 100  # of a talk
 WORDS = 16  # of a segment

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from transformers import GenerationMixin, SeamlessM4TForSpeechToSpeech
 
-from zoo.backbones.common.audio.spectrogram import seamless_features
+from zoo.backbones.encoders.audio.spectrogram import seamless_features
 from zoo.backbones.seamless_m4t.encoder import STRIDE
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Task
 from zoo.streaming.session import Session
-from zoo.types import Task
 
 
 class Generate:

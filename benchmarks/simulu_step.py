@@ -30,16 +30,16 @@ from harness import (
     recording,
 )
 from simulu_generate import Generate
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
 from zoo.backbones.base import Units, UnitSpeech
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.machine.commands import run_script
+from zoo.base.types import Hypothesis, Seconds, SpeechChunk
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.languages import Language
-from zoo.machine.commands import run_script
 from zoo.streaming.session import SpeechRequest
 from zoo.systems.base import StreamingSystem
-from zoo.types import Hypothesis, Seconds, SpeechChunk
 
 SIZES = {
     "chunks": (40, 6, "chunks streamed"),

@@ -23,15 +23,15 @@ from torch import Tensor
 
 from harness import parser_of, print_result, print_table, recording
 from streamatt_weights import save_random_seamless
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 from zoo.history.recent_words import RecentWords
-from zoo.machine.commands import run_script
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 
 SIZES = {
     "hidden": (320, 64, "width of encoder and decoder; feed-forward layers are four times as wide"),

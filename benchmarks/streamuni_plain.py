@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.text.spoken import SpacedWords
+from zoo.backbones.text.spoken import SpacedWords
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Task
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Task
 
 Stop = Callable[[list[int]], bool]  # of the new token ids
 TOKENS_PER_SECOND = 5  # the released code's limit of a transcription, per second of its segment

@@ -27,15 +27,15 @@ from harness import (
     recording,
 )
 from streamuni_plain import PlainLoop
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.causal.layers import FastLayers
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.decoding.causal.layers import FastLayers
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.machine.commands import run_script
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 
 SIZES = {
     "chunks": (60, 12, "chunks streamed"),

@@ -19,13 +19,13 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from harness import MINUTE, add_overrides, parser_of, print_result, print_table
+from zoo.base.machine.commands import run_script
+from zoo.base.progress import audio_progress
+from zoo.base.types import SAMPLE_RATE, Instance, Seconds
 from zoo.config import build, compose, machine
-from zoo.machine.commands import run_script
-from zoo.progress import audio_progress
 from zoo.streaming.simulate import Source, Stream, simulate
 from zoo.streaming.sources import talk_chunks
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 Value = TypeVar("Value")
 

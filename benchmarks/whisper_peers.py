@@ -32,17 +32,17 @@ import numpy as np
 from torch import Tensor
 
 from harness import ROOT, parser_of, print_result, print_table
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.machine.commands import run_script
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, ChunkTime, Instance, Seconds
 from zoo.data.readers.folder import Folder
 from zoo.data.transcripts import with_transcripts
-from zoo.errors import ZooError
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.languages import language
-from zoo.machine.commands import run_script
 from zoo.streaming.simulate import locate_units
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Seconds
 
 SIZES = {
     "chunk_ms": (1000, 1000, "audio per chunk, a multiple of 20"),

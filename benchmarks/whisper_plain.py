@@ -15,11 +15,11 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.search import Answer
+from zoo.backbones.decoding.partial_text import PartialText
+from zoo.backbones.decoding.search import Answer
 from zoo.backbones.whisper import Whisper
+from zoo.base.types import Capability, Hypothesis, Request
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request
 
 
 class PlainWhisper(Backbone):

@@ -62,7 +62,7 @@ class Zoo:
 
         import harness  # noqa: F401 - puts the zoo on the module path
         import zoo
-        from zoo.types import SpeechChunk
+        from zoo.base.types import SpeechChunk
 
         self.chunk = lambda samples, final: SpeechChunk(torch.from_numpy(samples), final=final)
         self.system = zoo.load(

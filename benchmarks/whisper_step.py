@@ -31,14 +31,14 @@ from transformers import (
 from harness import parameters_millions, parser_of, print_result, print_table, recording
 from whisper_plain import PlainWhisper
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.whisper import Whisper
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.types import SpeechChunk
 from zoo.history.recent_words import RecentWords
-from zoo.machine.commands import run_script
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem
-from zoo.types import SpeechChunk
 
 SIZES = {
     "hidden": (384, 64, "width of encoder and decoder; feed-forward layers are four times as wide"),

@@ -20,16 +20,16 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import run_script
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Hypothesis, Instance
 from zoo.config import build, compose, machine
-from zoo.errors import ZooError
 from zoo.evaluation.talks import reference_segments
-from zoo.machine.commands import run_script
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import mark_final, simulate
 from zoo.streaming.sources import sources
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Hypothesis, Instance
 
 Line = tuple[str, str, str]  # stage, what it holds, value
 

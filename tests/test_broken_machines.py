@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from tests.fixtures.processes import ROOT
-from zoo.backbones.common.pretrained.weights import save_weights
-from zoo.commands import evaluate, prepare
-from zoo.errors import BAD_INPUT
-from zoo.machine import launch
+from zoo.apps.evaluate import main as evaluate
+from zoo.apps.prepare import main as prepare
+from zoo.backbones.pretrained.weights import save_weights
+from zoo.base.errors import BAD_INPUT
+from zoo.base.machine import launch
 
 REMOVED = "mkdir gone; cd gone; rmdir ../gone; "
 FOLDER = "error: The current folder cannot be used (No such file or directory); change to another"
@@ -27,8 +28,8 @@ SHELLS = {
     f"{REMOVED} evaluate.py seed=-1": (BAD_INPUT, FOLDER),
     f"{REMOVED} evaluate.py --help": (BAD_INPUT, FOLDER),
     f"{REMOVED} -m zoo keys": (BAD_INPUT, FOLDER),
-    f"{REMOVED} -m zoo.report run": (BAD_INPUT, FOLDER),
-    f"{REMOVED} -m zoo.translate a.wav": (BAD_INPUT, FOLDER),
+    f"{REMOVED} -m zoo report run": (BAD_INPUT, FOLDER),
+    f"{REMOVED} -m zoo translate a.wav": (BAD_INPUT, FOLDER),
     "evaluate.py --config-dir=nowhere": (BAD_INPUT, "error: There is no folder nowhere (--config"),
     "evaluate.py --config-dir=": (BAD_INPUT, "error: There is no folder '' (--config-dir)"),
     "-m zoo keys --config-dir=": (BAD_INPUT, "error: There is no folder '' (--config-dir)"),
@@ -37,8 +38,8 @@ SHELLS = {
         "error: There is no folder /nowhere (file) with configurations that can be read; correct",
     ),
     "MPLBACKEND=bad evaluate.py policy=nothing": (BAD_INPUT, "error: Unknown policy 'nothing'"),
-    "MPLBACKEND=bad -m zoo.report nothing": (BAD_INPUT, "error: "),
-    "MPLBACKEND=bad -m zoo.evaluation.synthesis policy=nothing": (BAD_INPUT, "error: Unknown p"),
+    "MPLBACKEND=bad -m zoo report nothing": (BAD_INPUT, "error: "),
+    "MPLBACKEND=bad -m zoo synthesis policy=nothing": (BAD_INPUT, "error: Unknown p"),
     "ulimit -f 0; evaluate.py policy=nothing": (BAD_INPUT, "error: "),
     "HYDRA_FULL_ERROR=0 evaluate.py policy=nothing": (BAD_INPUT, "error: Unknown policy 'nothing'"),
     "COLUMNS=1 TERM=dumb evaluate.py policy=nothing": (BAD_INPUT, "error: Unknown policy"),
@@ -163,7 +164,7 @@ EARLY = {
 }
 SCRIPT = """
 import sys
-from zoo.translate.__main__ import main
+from zoo.apps.translate import main
 sys.argv[0] = "evaluate.py"
 try:
     main()

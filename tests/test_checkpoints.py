@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from zoo.backbones.common.pretrained.weights import SHARED, WEIGHTS
+from zoo.backbones.pretrained.weights import SHARED, WEIGHTS
 
 FOLDER = Path(__file__).parents[1] / "checkpoints"
 MEGABYTES = 70

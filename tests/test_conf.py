@@ -19,34 +19,34 @@ from hydra._internal.utils import create_config_search_path
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from zoo.alignment.recognisers.named import NamedRecogniser
 from zoo.alignment.times.base import WordTimer
 from zoo.alignment.words.base import WordAligner
+from zoo.apps.prepare.steps.alignment import GivenAlignment
 from zoo.backbones.base import Backbone
+from zoo.base.errors import ZooError
 from zoo.config import CONF, build, compose
 from zoo.config.filling import HYDRA
 from zoo.config.loader import Loader
 from zoo.config.signatures import complete
-from zoo.context.base import ContextSource
 from zoo.data import corpora, readers
 from zoo.data.corpora import Corpus
 from zoo.data.mixture import Mixture
 from zoo.data.prefixes import Prefixes
 from zoo.data.readers.mustc import MustC
-from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
+from zoo.extras.interop.foreign import ForeignSystem
+from zoo.extras.interop.realtime.endpoint import RealtimeEndpoint
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.interop.foreign import ForeignSystem
-from zoo.interop.realtime.endpoint import RealtimeEndpoint
-from zoo.playback.base import Playback
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.prepare.steps.alignment import GivenAlignment
-from zoo.recognisers.named import NamedRecogniser
+from zoo.runs.wandb_run import WandbSettings
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
+from zoo.systems.context.base import ContextSource
+from zoo.systems.playback.base import Playback
 from zoo.systems.replay import Replay
-from zoo.tracking.wandb_run import WandbSettings
 from zoo.training.fsdp2 import FSDP2
 from zoo.training.settings import TrainingSettings
 from zoo.training.strategy import ZeRO
@@ -112,7 +112,7 @@ WITHOUT_TOKENIZER = (
 )
 CONVENTIONS = ("paper", "released")
 SIZES = ("minitalks", "published", "llama8b")
-FILTERS = ("default", "infinisst")  # tests/prepare/test_job.py builds them
+FILTERS = ("default", "infinisst")  # tests/apps/prepare/test_job.py builds them
 # tests/metrics/test_extra_metrics.py and test_terms.py build them
 METRICS = ("chrfpp", "lowercase_bleu", "ter", "terms")
 SWEEPS = (  # tests/test_sweeps.py runs them
@@ -131,7 +131,7 @@ STRATEGIES = (
 )
 # tests/training/test_optimizer.py trains with them
 OPTIMIZERS = ("adam", "adamw", "adamw_streamuni", "muon", "sgd")
-APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is no node of its own
+APART = (  # Hydra's own, W&B's own (tests/runs/test_sweep.py), and what is no node of its own
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",
     "wandb_sweep.yaml",

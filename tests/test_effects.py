@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from zoo.base.errors import ZooError
 from zoo.config import Config, build, compose, plain
-from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings, knob_values
+from zoo.runs.weights import check_replaced
 from zoo.systems.base import StreamingSystem
-from zoo.tracking.weights import check_replaced
 
 SYSTEMS = {  # every system, and other choices whose keys no system of the first choice has
     "alignatt": ("alignatt",),

@@ -17,9 +17,9 @@ from tests.fixtures.hostile_exports import (
     write_export,
 )
 from tests.fixtures.judge import judge
+from zoo.base.disk.files import write_text
+from zoo.base.errors import BAD_INPUT, ZooError
 from zoo.config import compose
-from zoo.disk.files import write_text
-from zoo.errors import BAD_INPUT, ZooError
 
 EVALUATE, TRAIN = str(ROOT / "evaluate.py"), str(ROOT / "train.py")
 EXPORTS = hostile_exports()
@@ -82,8 +82,8 @@ def test_a_command_that_names_a_hostile_folder_refuses_it(name: str, folder: Pat
         [TRAIN, "backbone.checkpoint={folder}"],
         [EVALUATE, "resume={folder}"],
         [TRAIN, "resume={folder}"],
-        ["-m", "zoo.translate", str(ROOT / "README.md"), "backbone.checkpoint={folder}"],
-        ["-m", "zoo.report", "{folder}"],
+        ["-m", "zoo", "translate", str(ROOT / "README.md"), "backbone.checkpoint={folder}"],
+        ["-m", "zoo", "report", "{folder}"],
         ["-m", "zoo.evaluation.synthesis", "backbone.checkpoint={folder}"],
     ],
     ids=[

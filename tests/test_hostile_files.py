@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures import hostile
-from zoo.backbones.common.speech_llm.released import read_checkpoint as read_released
-from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
+from zoo.backbones.architectures.speech_llm.released import read_checkpoint as read_released
+from zoo.base.errors import ZooError
 from zoo.config import build, compose
-from zoo.errors import ZooError
+from zoo.extras.fbk_conformer.released import read_checkpoint as read_fairseq
 from zoo.metrics.comet import score
-from zoo.tracking.run import run_id_of
+from zoo.runs.run import run_id_of
 from zoo.training.run import last_checkpoint
 from zoo.training.writing import BackgroundWriter, read_file
 

@@ -11,76 +11,82 @@ import zoo
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRACT = {
-    "zoo.types",
-    "zoo.errors",
-    "zoo.languages",
+    "zoo.base.types",
+    "zoo.base.errors",
+    "zoo.base.languages",
     "zoo.streaming.abbreviations",
     "zoo.streaming.session",
 }
 MAY_IMPORT = {
     "policies": {*CONTRACT, "zoo.policies"},
     "history": {*CONTRACT, "zoo.history"},
-    "context": {*CONTRACT, "zoo.context", "zoo.formats.documents", "zoo.formats.glossary"},
+    "context": {*CONTRACT, "zoo.systems.context", "zoo.formats.documents", "zoo.formats.glossary"},
     "metrics": {
         *CONTRACT,
         "zoo.formats.glossary",
-        "zoo.talks",
-        "zoo.disk.files",
+        "zoo.base.talks",
+        "zoo.base.disk.files",
         "zoo.metrics",
-        "zoo.version",
-        "zoo.recognisers.base",
+        "zoo.base.version",
+        "zoo.alignment.recognisers.base",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
         "zoo.streaming.segments",
     },
     "formats": {
         *CONTRACT,
-        "zoo.audio",
-        "zoo.talks",
-        "zoo.disk.files",
+        "zoo.base.audio",
+        "zoo.base.talks",
+        "zoo.base.disk.files",
         "zoo.formats",
-        "zoo.disk.parsing",
+        "zoo.base.disk.parsing",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
         "zoo.streaming.waveforms",
     },
     "interop": {
         *CONTRACT,
-        "zoo.audio",
-        "zoo.machine.secrets",
-        "zoo.disk.parsing",
-        "zoo.talks",
-        "zoo.machine.devices",
+        "zoo.base.audio",
+        "zoo.base.machine.secrets",
+        "zoo.base.disk.parsing",
+        "zoo.base.talks",
+        "zoo.base.machine.devices",
         "zoo.formats",
-        "zoo.interop",
-        "zoo.loading",
+        "zoo.extras.interop",
+        "zoo.apps.loading",
         "zoo.streaming",
         "zoo.systems",
     },
-    "streaming": {*CONTRACT, "zoo.audio", "zoo.talks", "zoo.machine.devices", "zoo.streaming"},
+    "streaming": {
+        *CONTRACT,
+        "zoo.base.audio",
+        "zoo.base.talks",
+        "zoo.base.machine.devices",
+        "zoo.streaming",
+    },
     "alignment": {  # aligners of corpora run pretrained networks on talks
-        "zoo.types",
-        "zoo.errors",
-        "zoo.languages",
-        "zoo.disk.files",
-        "zoo.disk.parsing",
-        "zoo.disk.tar_members",
-        "zoo.audio",
-        "zoo.progress",
-        "zoo.talks",
+        "zoo.base.types",
+        "zoo.base.errors",
+        "zoo.base.languages",
+        "zoo.base.disk.files",
+        "zoo.base.disk.parsing",
+        "zoo.base.disk.tar_members",
+        "zoo.base.audio",
+        "zoo.base.progress",
+        "zoo.base.talks",
         "zoo.data.word_times",
         "zoo.backbones.base",
-        "zoo.backbones.common.pretrained",
+        "zoo.backbones.pretrained",
         "zoo.backbones.ctc",
         "zoo.alignment",
     },
     "translators": {
         *CONTRACT,
         "zoo.alignment.base",
-        "zoo.translators",
+        "zoo.apps.prepare.translators",
         "zoo.backbones.base",
-        "zoo.backbones.common.pretrained",
-        "zoo.backbones.common.text",
+        "zoo.backbones.pretrained",
+        "zoo.backbones.text",
     },
 }
 SCRIPTS = {file.stem for file in (ROOT / "benchmarks").glob("*.py")}
@@ -97,23 +103,23 @@ FORBIDDEN = {
     "zoo/systems": CLOCK,
     "zoo/synthesizers": {*ABOVE, *CLOCK},  # a synthesizer may know a backbone
     "zoo/backbones": {*ABOVE, *CLOCK, "zoo.synthesizers"},
-    "zoo/data": {"zoo.report", "zoo.evaluation", "zoo.systems", "zoo.metrics", "zoo.tracking"},
+    "zoo/data": {"zoo.report", "zoo.evaluation", "zoo.systems", "zoo.metrics", "zoo.runs"},
     "zoo/prepare": {
         f"zoo.{noun}" for noun in ("backbones", "systems", "policies", "history", "training")
     },
     "benchmarks": {"tests"},
     "recipes": {"benchmarks", "tests", "zoo.evaluation", "zoo.report"},
 }
-# What a run folder holds is known to ``zoo.results`` alone; commands join these packages.
+# What a run folder holds is known to ``zoo.runs.rows`` alone; commands join these packages.
 MEETING = {
-    "zoo/report": {"zoo.evaluation", "zoo.tracking", "zoo.training"},
+    "zoo/report": {"zoo.evaluation", "zoo.runs", "zoo.training"},
     "zoo/evaluation": {"zoo.report"},
     "zoo/tracking": {"zoo.report", "zoo.evaluation"},
-    "zoo/results": {"zoo.report", "zoo.evaluation", "zoo.tracking", "zoo.metrics"},
-    "zoo/metrics": {"zoo.results", "zoo.report", "zoo.evaluation", "zoo.tracking"},
+    "zoo/results": {"zoo.report", "zoo.evaluation", "zoo.runs", "zoo.metrics"},
+    "zoo/metrics": {"zoo.runs.rows", "zoo.report", "zoo.evaluation", "zoo.runs"},
 }
 CONFIGURATION = "zoo/config/"
-RESOLVERS = {"zoo/machine/launch.py"}  # names run folders for the configuration
+RESOLVERS = {"zoo/base/machine/launch.py"}  # names run folders for the configuration
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -228,7 +234,7 @@ def test_no_two_packages_import_each_other() -> None:
 def test_public_names_and_commands_are_imported_by_nothing_below_them() -> None:
     public = {"zoo.__version__", *(f"zoo.{name}" for name in zoo.__all__)}
     assert [(file, name) for file, name in imports("zoo") if name in public] == []
-    users = {file for file, name in imports("zoo") if within(name, {"zoo.commands"})}
+    users = {file for file, name in imports("zoo") if within(name, {"zoo.apps"})}
     assert {file for file in users if not file.startswith("zoo/commands/")} == {
         f"zoo/{package}__main__.py" for package in ("", "live/", "prepare/")
     }
@@ -249,17 +255,17 @@ def test_no_two_modules_import_each_other() -> None:
 
 
 def test_a_preparation_is_imported_by_its_command_alone() -> None:
-    users = {file for file, name in imports("zoo") if within(name, {"zoo.prepare"})}
-    assert {file for file in users if not file.startswith("zoo/prepare/")} == set()
-    assert '"zoo.prepare.job:prepare"' in (ROOT / "zoo/commands/__init__.py").read_text()
+    users = {file for file, name in imports("zoo") if within(name, {"zoo.apps.prepare"})}
+    assert {file for file in users if not file.startswith("zoo/apps/prepare/")} == set()
+    assert '"zoo.apps.prepare.job:prepare"' in (ROOT / "zoo/apps/__init__.py").read_text()
 
 
 def test_nothing_in_the_zoo_imports_other_tools_or_interop() -> None:
-    others = {"zoo.interop", "simuleval", "simulstream", "omnisteval"}
+    others = {"zoo.extras.interop", "simuleval", "simulstream", "omnisteval"}
     found = [
         file
         for file, name in imports("zoo")
-        if within(name, others) and not file.startswith("zoo/interop/")
+        if within(name, others) and not file.startswith("zoo/extras/interop/")
     ]
     assert found == []
 
@@ -278,7 +284,7 @@ def test_types_and_streaming_state_import_no_upper_package() -> None:
         "streaming/segments.py",
     ):
         names = set(imported(ast.parse((ROOT / "zoo" / file).read_text())))
-        allowed = {*CONTRACT, "zoo.disk.files", "zoo.streaming.text"}
+        allowed = {*CONTRACT, "zoo.base.disk.files", "zoo.streaming.text"}
         assert {
             name for name in names if within(name, {"zoo"}) and not within(name, allowed)
         } == set(), file
@@ -299,13 +305,13 @@ def test_only_the_configuration_imports_hydra() -> None:
 
 
 WRITERS = {  # functions that write what need not survive a crash or cannot be renamed
-    "zoo/audio/files.py": {"write"},  # its callers name the file
+    "zoo/base/audio/files.py": {"write"},  # its callers name the file
     "zoo/data/cache.py": {"lock_folder"},  # empty files
     "zoo/data/manifest_index.py": {"write"},  # in a folder that is renamed when it is complete
     "zoo/metrics/comet/score.py": {"main"},  # a standard stream
     "zoo/metrics/mwer_segmenter.py": {"_quiet_stderr"},  # nothing
-    "zoo/synthesizers/xtts_process.py": {"main"},  # a standard stream
-    "zoo/results/store.py": {"append"},  # an incomplete line is skipped and overwritten
+    "zoo/extras/xtts/xtts_process.py": {"main"},  # a standard stream
+    "zoo/runs/rows/store.py": {"append"},  # an incomplete line is skipped and overwritten
 }
 WRITING = {"write_text", "write_bytes", "save_file", "savez", "savetxt", "tofile"}
 SAVERS = {"torch.save", "np.save", "soundfile.write", "json.dump", "yaml.dump", "pickle.dump"}
@@ -344,7 +350,7 @@ def test_only_one_module_writes_files() -> None:
     for path in sorted((ROOT / "zoo").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         writers = unsafe_writers(ast.parse(path.read_text())) - WRITERS.get(name, set())
-        if writers and name != "zoo/disk/files.py":
+        if writers and name != "zoo/base/disk/files.py":
             found[name] = writers
     assert found == {}
 
@@ -367,6 +373,6 @@ def test_the_rules_catch_what_they_name() -> None:
         "import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo import types\n"
     )
     names = list(imported(tree))
-    assert names == ["zoo.systems.base", "zoo.metrics.latency", "zoo.types"]
+    assert names == ["zoo.systems.base", "zoo.metrics.latency", "zoo.base.types"]
     assert [within(name, CONTRACT) for name in names] == [False, False, True]
-    assert not within("zoo.typescript", {"zoo.types"})
+    assert not within("zoo.typescript", {"zoo.base.types"})

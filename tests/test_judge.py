@@ -38,7 +38,7 @@ DONE = {
     "os.makedirs": "write",
     "shutil.copyfile": "write",
     "numpy.savetxt": "write",
-    "zoo.disk.files.append_line": "write",
+    "zoo.base.disk.files.append_line": "write",
     "builtins.open": "write",
     "hydra.utils.instantiate": "write",
     "zoo.training.writing": "write",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = sorted(

@@ -19,16 +19,16 @@ import yaml
 from tests.benchmarks.conftest import load_script
 from tests.fixtures.chat_server import ChatModel, serving
 from tests.fixtures.tiny_models import Overrides, tiny_models
-from zoo.audio import files as audio
 from zoo.backbones.base import Backbone, is_restored, without_weights
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Instance, Seconds
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.policies.base import Policy
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
-from zoo.types import Capability, Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 LENGTHS: tuple[Seconds, ...] = (4.3, 1.7, 5.5)  # of the talks

@@ -10,14 +10,14 @@ from pkgutil import resolve_name
 
 import pytest
 
-from zoo.machine.hints import PREFIX
+from zoo.base.machine.hints import PREFIX
 from zoo.metrics.comet import score
 
 MODULES = {  # module and arguments: what the last line on stderr has
-    "zoo.backbones.common.pretrained.share a encoder": "required: other",
-    "zoo.backbones.common.pretrained.share a encoder b": "error: a/model.safetensors is missing",
-    "zoo.backbones.fbk_conformer.convert a.pt out": "required: --config",
-    "zoo.backbones.fbk_conformer.convert a.pt out --config c.yaml": "error: c.yaml is missing",
+    "zoo.backbones.pretrained.share a encoder": "required: other",
+    "zoo.backbones.pretrained.share a encoder b": "error: a/model.safetensors is missing",
+    "zoo.extras.fbk_conformer.convert a.pt out": "required: --config",
+    "zoo.extras.fbk_conformer.convert a.pt out --config c.yaml": "error: c.yaml is missing",
     "zoo.backbones.infinisst.convert a.pt out": "error: There is no file a.pt;",
     "zoo.backbones.lst.convert a.pt out": "error: There is no file a.pt;",
     "zoo.data.minitalks.corpus --split nope": "invalid choice: 'nope' (choose from 'tst',",
@@ -31,38 +31,38 @@ MODULES = {  # module and arguments: what the last line on stderr has
     "zoo keys sed=1": "Did you mean seed?",
     "zoo.report.card . --results a": "error: a has no results.json; name the folder of an",
     "zoo.report.leaderboard a": "error: a has no results.json; name the folder of an evaluation.",
-    "zoo.prepare.entities a b": "required: --model",
-    "zoo.prepare.entities a b --model c": "error: There is no file a.",
-    "zoo.prepare.entities a b --model c --least 17": "least_answers from 1 to 16, not 17.",
-    "zoo.prepare.trajectories --examples -2": "examples of at least 0, not -2.",
-    "zoo.prepare.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
-    "zoo.prepare.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
-    "zoo.prepare.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
-    "zoo.prepare.trajectories target_language=???": "error: target_language needs a value; ",
-    "zoo.prepare.trajectories target_language=[de]": "error: Unknown target_language ",
-    "zoo.prepare.trajectories target_language=${no}": "error: ${no} refers to the key 'no', ",
+    "zoo.apps.prepare.entities a b": "required: --model",
+    "zoo.apps.prepare.entities a b --model c": "error: There is no file a.",
+    "zoo.apps.prepare.entities a b --model c --least 17": "least_answers from 1 to 16, not 17.",
+    "zoo.apps.prepare.trajectories --examples -2": "examples of at least 0, not -2.",
+    "zoo.apps.prepare.trajectories seed=-1": "error: seed must be a whole number of at least 0,",
+    "zoo.apps.prepare.trajectories seed=abc": "error: seed must be a whole number of at least 0,",
+    "zoo.apps.prepare.trajectories source_language=xx": "error: Unknown language 'xx'; choose one of",
+    "zoo.apps.prepare.trajectories target_language=???": "error: target_language needs a value; ",
+    "zoo.apps.prepare.trajectories target_language=[de]": "error: Unknown target_language ",
+    "zoo.apps.prepare.trajectories target_language=${no}": "error: ${no} refers to the key 'no', ",
     "zoo.metrics.comet.score nope": "invalid choice: 'nope' (choose from 'check', 'score')",
     "zoo.report /nowhere": "error: /nowhere has no results.json; name the folder of an evaluation.",
     "zoo.report . --minutes nan": "error: zoo.report needs minutes of at least 0, not nan.",
-    "zoo.submit system=infinisst": "error: Name the new folder of the submission once: folder=",
-    "zoo.submit folder=. system=infnisst": "error: Unknown system 'infnisst'; choose one of:",
-    "zoo.submit folder=a/b": "error: folder=a/b cannot be made: there is no folder a.",
-    "zoo.submit folder=a system=replay": "error: 'replay' is no streaming system of the zoo, so no",
-    "zoo.submit folder=a system=simulu": "emits speech, and the track takes text;",
-    "zoo.submit folder=a experiment=demo": "error: A submission has one system; leave out compare",
-    "zoo.submit folder=a evaluation.split=tst": "error: evaluation.split=tst is no development set",
-    "zoo.submit folder=a data=iwslt": "error: data=iwslt needs data.segments, a YAML list of",
-    "zoo.tracking.wandb_report --nope": "unrecognized arguments: --nope",
+    "zoo.apps.submit system=infinisst": "error: Name the new folder of the submission once: folder=",
+    "zoo.apps.submit folder=. system=infnisst": "error: Unknown system 'infnisst'; choose one of:",
+    "zoo.apps.submit folder=a/b": "error: folder=a/b cannot be made: there is no folder a.",
+    "zoo.apps.submit folder=a system=replay": "error: 'replay' is no streaming system of the zoo, so no",
+    "zoo.apps.submit folder=a system=simulu": "emits speech, and the track takes text;",
+    "zoo.apps.submit folder=a experiment=demo": "error: A submission has one system; leave out compare",
+    "zoo.apps.submit folder=a evaluation.split=tst": "error: evaluation.split=tst is no development set",
+    "zoo.apps.submit folder=a data=iwslt": "error: data=iwslt needs data.segments, a YAML list of",
+    "zoo.runs.wandb_report --nope": "unrecognized arguments: --nope",
 }
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-OWN_SCRIPTS = {"zoo.commands.train", "zoo.commands.evaluate"}  # of train.py and evaluate.py
+OWN_SCRIPTS = {"zoo.apps.train", "zoo.apps.evaluate"}  # of train.py and evaluate.py
 CHILDREN = {  # modules that the zoo itself starts, in processes or environments of their own
-    "zoo.espeak.process",
-    "zoo.live.decode_process",
-    "zoo.live.scoring",
+    "zoo.base.espeak.process",
+    "zoo.apps.live.decode_process",
+    "zoo.apps.live.scoring",
     "zoo.metrics.comet.score",
-    "zoo.synthesizers.xtts_process",
+    "zoo.extras.xtts.xtts_process",
 }
 MAINTAINERS = {"zoo.config.generate"}  # writes a file of the repository
 
@@ -134,7 +134,7 @@ def test_a_report_of_runs_that_cannot_be_written(
 ) -> None:
     pytest.importorskip("wandb_workspaces", reason="the extra wandb-report is not installed")
     monkeypatch.chdir(tmp_path)
-    assert run("zoo.tracking.wandb_report", "--json", place, monkeypatch=monkeypatch) == 2
+    assert run("zoo.runs.wandb_report", "--json", place, monkeypatch=monkeypatch) == 2
     expected = f"error: --json is {place}; name a file in an existing folder.\n"
     assert capsys.readouterr().err == expected
 

@@ -16,27 +16,26 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests.fixtures.processes import ROOT
-from zoo import commands
-from zoo.backbones.common.pretrained.weights import WEIGHTS, load_weights, tensor_files
+from zoo.apps.prepare.job import prepare
+from zoo.apps.report import main as report
+from zoo.apps.translate import main as translate
+from zoo.apps.translate.command_line import to_overrides
+from zoo.apps.translate.inputs import find_talks
+from zoo.backbones.pretrained.weights import WEIGHTS, load_weights, tensor_files
+from zoo.base.disk.files import check_links, unusable_path
+from zoo.base.errors import ZooError
+from zoo.base.machine import launch
+from zoo.base.machine.commands import run_script
+from zoo.base.talks import check_talk_name
 from zoo.config import compose
 from zoo.data.cache import cache_root
 from zoo.data.readers.entries import required
-from zoo.disk.files import check_links, unusable_path
-from zoo.errors import ZooError
 from zoo.formats import text
-from zoo.machine import launch
-from zoo.machine.commands import run_script
-from zoo.prepare.job import prepare
-from zoo.report.__main__ import main as report
-from zoo.results.files import row_folder
-from zoo.results.join import find_runs
-from zoo.talks import check_talk_name
-from zoo.tracking.metrics_file import MetricsFile
-from zoo.tracking.run import open_run
-from zoo.tracking.tracker import Tracker
-from zoo.translate.__main__ import main as translate
-from zoo.translate.command_line import to_overrides
-from zoo.translate.inputs import find_talks
+from zoo.runs.metrics_file import MetricsFile
+from zoo.runs.rows.files import row_folder
+from zoo.runs.rows.join import find_runs
+from zoo.runs.run import open_run
+from zoo.runs.tracker import Tracker
 
 
 @pytest.fixture
@@ -139,7 +138,7 @@ def test_no_cell_of_the_metrics_is_a_formula(tmp_path: Path) -> None:
 
 LATIN = r"""
 from pathlib import Path
-from zoo.tracking.metrics_file import MetricsFile
+from zoo.runs.metrics_file import MetricsFile
 MetricsFile(Path()).append({"system": "M\u00fcnchen"})
 MetricsFile(Path()).append({"system": "\u4e2d", "BLEU": 1.5})
 """

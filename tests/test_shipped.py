@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from zoo.alignment.recognisers.base import Recogniser
+from zoo.alignment.recognisers.clean_speech import clean_speech
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.config import build, compose
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
-from zoo.languages import language
 from zoo.metrics.asr import recogniser_errors
-from zoo.recognisers.base import Recogniser
-from zoo.recognisers.clean_speech import clean_speech
-from zoo.results.row import Row
+from zoo.runs.rows.row import Row
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
 
 
 @pytest.fixture(scope="module")

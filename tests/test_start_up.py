@@ -20,9 +20,9 @@ STREAM = {
 SCRIPT = """
 import sys
 import zoo
-from zoo.commands import evaluate
+from zoo.apps.evaluate import main as evaluate
 from zoo.metrics.soft_segmenter import soft_segment
-from zoo.report.__main__ import main
+from zoo.apps.report import main
 
 evaluate()
 main(["run", "--output", "joined"])

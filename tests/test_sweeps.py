@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from tests.fixtures import processes
-from zoo.commands.show import without_repeated
-from zoo.results.row import KnobValue, Row, write_rows
+from zoo.apps.evaluate.show import without_repeated
+from zoo.runs.rows.row import KnobValue, Row, write_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = ["system=replay", "data=recorded", "logger=csv"]  # jobs of a second, without a network

@@ -46,7 +46,7 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    site: Path, here: Path, *overrides: str, script: str = "simulzoo-evaluate"
+    site: Path, here: Path, *overrides: str, script: str = "simulzoo evaluate"
 ) -> subprocess.CompletedProcess[str]:
     """Run a job of the package from the folder ``here``."""
     return start(site, here, str(site / "bin" / script), "logger=csv", *overrides)
@@ -90,10 +90,10 @@ def test_an_installed_package_evaluates_the_weights_that_it_is_given(
 @pytest.mark.parametrize(
     ("command", "folder"),
     [
-        ("simulzoo-evaluate smoke=true logger=csv", "infinisst_minitalks_en-de"),
-        ("simulzoo-train experiment=lst_minitalks logger=csv", "infinisst_minitalks_en-de"),
-        ("simulzoo-translate talk.wav system=simulu", "simulu_minitalks_en-de"),
-        ("simulzoo-alignment-heads system=streamatt", "offline_minitalks_en-de"),
+        ("simulzoo evaluate smoke=true logger=csv", "infinisst_minitalks_en-de"),
+        ("simulzoo train experiment=lst_minitalks logger=csv", "infinisst_minitalks_en-de"),
+        ("simulzoo translate talk.wav system=simulu", "simulu_minitalks_en-de"),
+        ("simulzoo alignment-heads system=streamatt", "offline_minitalks_en-de"),
     ],
 )
 def test_an_installed_package_without_weights_prints_the_command_that_gets_them(
@@ -123,7 +123,7 @@ def test_an_installed_package_names_where_a_recipe_is(
         package.mkdir()
         (package / "__init__.py").write_text("raise SystemExit('imported')\n")
     try:
-        done = run(site, tmp_path, "experiment=simulu_minitalks", script="simulzoo-train")
+        done = run(site, tmp_path, "experiment=simulu_minitalks", script="simulzoo train")
     finally:
         shutil.rmtree(site / "recipes", ignore_errors=True)
     assert done.returncode == 2

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from zoo import commands
-from zoo.machine import launch
-from zoo.translate.__main__ import main as translate
+from zoo.apps.translate import main as translate
+from zoo.base.machine import launch
 
 DEVICES = "choose one of: auto, cpu, cuda."
 WRONG = {  # command and overrides: the sentence, or its beginning
@@ -69,7 +68,7 @@ WRONG = {  # command and overrides: the sentence, or its beginning
     "evaluate resume=[a]": "resume must name the folder of a run; there is no folder",
     "evaluate device=null": f"Unknown device 'None'; {DEVICES}",
     "evaluate target_language=[de]": "Unknown target_language \"['de']\"; choose one of: af, am,",
-    "evaluate source_language=auto": "source_language=auto is for python -m zoo.translate;",
+    "evaluate source_language=auto": "source_language=auto is for python -m zoo translate;",
     "evaluate source_language=null": "Unknown source_language 'None'; choose one of: af, am,",
     # numbers of memory, of jobs, and none at all
     "evaluate evaluation.resamples=1000000000000": (

@@ -8,16 +8,16 @@ trainer.test(system, zoo.TalksDataModule("minitalks"))
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zoo.machine.imports import is_command, prepare_imports
-from zoo.version import __version__ as __version__
+from zoo.base.machine.imports import is_command, prepare_imports
+from zoo.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from zoo.apps.loading import load as load
+    from zoo.apps.loading import training_plan as training_plan
     from zoo.evaluation.callback import StreamingEvaluation as StreamingEvaluation
     from zoo.evaluation.in_python import evaluate as evaluate
-    from zoo.lightning.datamodule import TalksDataModule as TalksDataModule
-    from zoo.loading import load as load
-    from zoo.loading import training_plan as training_plan
-    from zoo.results.tables import read_results as read_results
+    from zoo.runs.rows.tables import read_results as read_results
+    from zoo.systems.lightning.datamodule import TalksDataModule as TalksDataModule
 
 __all__ = [
     "StreamingEvaluation",
@@ -31,14 +31,14 @@ __all__ = [
 if is_command():  # whose modules are imported next
     prepare_imports()
 
-# imported at first use, so that ``import zoo.types`` needs no network library
+# imported at first use, so that ``import zoo.base.types`` needs no network library
 _MODULES = {
     "StreamingEvaluation": "zoo.evaluation.callback",
-    "TalksDataModule": "zoo.lightning.datamodule",
+    "TalksDataModule": "zoo.systems.lightning.datamodule",
     "evaluate": "zoo.evaluation.in_python",
-    "load": "zoo.loading",
-    "read_results": "zoo.results.tables",
-    "training_plan": "zoo.loading",
+    "load": "zoo.apps.loading",
+    "read_results": "zoo.runs.rows.tables",
+    "training_plan": "zoo.apps.loading",
 }
 
 
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_MODULES[name]), name)
     except ValueError:
-        from zoo.machine.launcher import place
+        from zoo.base.machine.launcher import place
 
         place()  # Lightning reads RANK and others when it is imported; this names the wrong one
         raise

@@ -1,6 +1,6 @@
 """Lists what can be overridden: ``python -m zoo keys``."""
 
-from zoo.commands.keys import main
+from zoo.apps.keys import main
 
 if __name__ == "__main__":
     main()

@@ -15,16 +15,16 @@ from torch.nn import functional
 
 from recipes.unit_speech.attention_guide import guide_loss
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
-from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
+from zoo.backbones.decoding.teacher_forcing import IGNORED, token_accuracy, token_loss
 from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.backbones.text.vocabulary import Vocabulary, vocabularies
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Samples, UnitKind
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError, check_numbers
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Samples, UnitKind
 
 
 @dataclass(slots=True)

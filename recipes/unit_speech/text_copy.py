@@ -13,14 +13,14 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, token_losses
+from zoo.backbones.decoding.teacher_forcing import IGNORED, token_losses
 from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError
-from zoo.talks import Talk
 
 
 @dataclass(frozen=True, slots=True)

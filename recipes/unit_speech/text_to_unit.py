@@ -27,19 +27,19 @@ from recipes.unit_speech.text_copy import (
 )
 from recipes.unit_speech.unit_vocoder import fit_units
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
-from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
+from zoo.backbones.decoding.teacher_forcing import IGNORED, token_accuracy
 from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.data import SeamlessCollator
 from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.backbones.seamless_m4t.units import Codebook, collapse_repetitions
+from zoo.backbones.text.vocabulary import Vocabulary, vocabularies
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.talks import Talk, Word
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds, UnitKind
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.talks import Talk, Word
-from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
 
 
 @dataclass

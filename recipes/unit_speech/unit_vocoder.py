@@ -18,11 +18,11 @@ from zoo.backbones.objective import Objective
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.backbones.seamless_m4t.units import FRAME, Codebook, collapse_repetitions, mel_filters
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.talks import Talk
+from zoo.base.types import Frames
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError, check_numbers
-from zoo.talks import Talk
-from zoo.types import Frames
 
 RESOLUTIONS = ((512, 480, 120), (1024, 960, 240), (2048, 1600, 400))  # samples: FFT, window, hop
 MEL_FFT = 1024  # FFT size of the spectrum that the mel spectrum is computed from

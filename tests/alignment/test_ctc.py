@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.alignment.recognisers.conftest import ctc_folder
 from tests.fixtures import tiny_checkpoints
-from tests.recognisers.conftest import ctc_folder
+from zoo.alignment.recognisers.clean_speech import clean_line
 from zoo.alignment.times.ctc import CTCTimes
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Word
 from zoo.data.utterances import read_utterances
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.recognisers.clean_speech import clean_line
-from zoo.talks import Segment, Talk, Word
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = (

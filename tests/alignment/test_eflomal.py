@@ -7,7 +7,7 @@ import pytest
 from zoo.alignment.words import eflomal as module
 from zoo.alignment.words.eflomal import EflomalAligner
 from zoo.alignment.words.symmetrisation import SYMMETRISATIONS, grow_diag_final_and
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 def test_links_grow_from_the_intersection_to_free_words() -> None:

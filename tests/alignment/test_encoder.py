@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures.tiny_encoder import save_encoder
 from zoo.alignment.words import encoder as module
 from zoo.alignment.words.encoder import WordEncoder
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 @pytest.fixture(scope="module")

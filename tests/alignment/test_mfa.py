@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from tests.apps.prepare.conftest import write_corpus
 from tests.fixtures.mfa import STUB, write_mfa
-from tests.prepare.conftest import write_corpus
 from zoo.alignment.times.base import CorpusTimer
 from zoo.alignment.times.mfa import MFATimes
+from zoo.apps.prepare.job import prepare
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk, Word
 from zoo.config import compose
 from zoo.data.corpora import Aligned
-from zoo.errors import ZooError
-from zoo.prepare.job import prepare
-from zoo.talks import Talk, Word
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from zoo.alignment.words.pharaoh import PharaohFile, write_pairs
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 PAIRS = [(["a", "b"], ["x", "y", "z"]), (["c"], []), (["d"], ["w"])]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures import tiny_checkpoints
 from tests.fixtures.tiny_encoder import save_encoder
 from zoo.alignment.words.similarity import SimilarityAligner
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 @pytest.fixture(scope="module")

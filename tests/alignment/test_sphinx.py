@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from zoo.alignment.recognisers.clean_speech import clean_line
 from zoo.alignment.times import sphinx as module
 from zoo.alignment.times.sphinx import SphinxTimes, spoken_words
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk
 from zoo.data.utterances import read_utterances
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.recognisers.clean_speech import clean_line
-from zoo.talks import Segment, Talk
 
 SOURCE = os.environ.get("POCKETSPHINX_SOURCE")  # folder of the unpacked source package
 

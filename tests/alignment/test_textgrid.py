@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from zoo.alignment.times.textgrid import TextGridTimes, read_textgrid
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Word
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Word
 
 LONG = """File type = "ooTextFile"
 Object class = "TextGrid"

@@ -12,10 +12,10 @@ from tests.fixtures import tiny_checkpoints
 from zoo.alignment.times.monotonic import first_frames
 from zoo.alignment.times.tokens import word_tokens
 from zoo.alignment.times.whisper import WhisperTimes
-from zoo.audio import files as audio
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment, Talk
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk
 
 TEXTS = ("Is it far?", "The weather is good, the sea is far away!", "We go there by train.")
 RATE = 16_000

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.fixtures.streams import new_session, white_noise
+from zoo.base.types import Capability, Request
 from zoo.config import build, compose
-from zoo.types import Capability, Request
 
 LANGUAGES = {"whisper": ("de", "en")}
 

@@ -10,12 +10,12 @@ import torch
 from transformers import Speech2TextForConditionalGeneration, Speech2TextProcessor
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.speech_to_text import SpeechToText
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Request, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request, Task
 
 Folders = Callable[..., Path]
 

@@ -11,15 +11,15 @@ import torch
 from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.batches import pick
-from zoo.backbones.common.pretrained.silence import LEVELS_PER_UNIT
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.batches import pick
+from zoo.backbones.pretrained.silence import LEVELS_PER_UNIT
 from zoo.backbones.whisper import SPAN, Whisper
+from zoo.base.errors import ZooError
+from zoo.base.languages import DETECTED, language
+from zoo.base.types import Capability, Context, Cut, Request, Task, Term
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.languages import DETECTED, language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Context, Cut, Request, Task, Term
 
 Folders = Callable[..., Path]
 PLAIN = frozenset[Capability]()

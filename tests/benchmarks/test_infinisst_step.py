@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 FAST = """
 import json, sys

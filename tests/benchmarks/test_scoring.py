@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from zoo.base.languages import language
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
-from zoo.languages import language
 
 DE = language("de")
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.fixtures.operations import Operations
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 SMALL = ["simulu_step.py", "--small", "--chunks", "5"]
 

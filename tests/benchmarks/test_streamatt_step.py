@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.audio.spectrogram import Filterbank
-from zoo.errors import ZooError
+from zoo.backbones.encoders.audio.spectrogram import Filterbank
+from zoo.base.errors import ZooError
 
 SMALL = ["--small", "--hidden", "32", "--vocabulary", "400", "--chunks", "3"]
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.tiny_checkpoints import phi4_multimodal
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.errors import ZooError
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Hypothesis, Request, SpeechChunk, Task
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Task
 
 SMALL = {
     "hidden_size": 16,

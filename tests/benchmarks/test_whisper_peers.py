@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from tests.benchmarks.conftest import load_script
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target
 
 TALK = Talk(
     "talk",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 TINY = ["--small", "--hidden", "32", "--vocabulary", "600", "--chunks", "2", "--max-tokens", "5"]
 

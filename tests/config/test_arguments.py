@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.kinds import as_json, described, fits, from_json, kind_of
 from zoo.config.arguments import check_arguments, check_recorded
-from zoo.errors import ZooError
-from zoo.kinds import as_json, described, fits, from_json, kind_of
 
 
 @dataclass

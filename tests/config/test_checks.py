@@ -2,9 +2,9 @@
 
 import pytest
 
+from zoo.base.errors import ZooError
 from zoo.config import compose
 from zoo.config.checks import check_config
-from zoo.errors import ZooError
 
 
 @pytest.mark.parametrize(

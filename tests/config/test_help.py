@@ -12,15 +12,15 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf.errors import OmegaConfBaseException
 
-from zoo.commands import keys
+from zoo.apps import keys
+from zoo.apps.translate.command_line import to_overrides
+from zoo.base.errors import BAD_INPUT, CLOSED_PIPE, ZooError
 from zoo.config import choices_of, compose, plain
 from zoo.config.help import PAGES, help_of
 from zoo.config.keys import Key, as_override, comments_of, keys_of
 from zoo.config.mistakes import explained
-from zoo.errors import BAD_INPUT, CLOSED_PIPE, ZooError
-from zoo.results.files import row_folder
-from zoo.results.row import KnobValue
-from zoo.translate.command_line import to_overrides
+from zoo.runs.rows.files import row_folder
+from zoo.runs.rows.row import KnobValue
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = choices_of("evaluate", "system")

@@ -16,6 +16,9 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from zoo import config
+from zoo.base.errors import INTERRUPTED, ZooError
+from zoo.base.machine import launch
+from zoo.base.machine.commands import run_script
 from zoo.config import (
     Config,
     build,
@@ -27,10 +30,7 @@ from zoo.config import (
     plain,
     run_folder,
 )
-from zoo.errors import INTERRUPTED, ZooError
 from zoo.evaluation.comparison import system_configurations
-from zoo.machine import launch
-from zoo.machine.commands import run_script
 
 Launch = Callable[..., int]
 
@@ -309,7 +309,7 @@ def test_a_key_of_another_choice_names_that_choice() -> None:
 
 def test_an_unknown_key_at_the_top_needs_no_import_of_torch(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom zoo.config import compose\nfrom zoo.errors import ZooError\n"
+        "import sys\nfrom zoo.config import compose\nfrom zoo.base.errors import ZooError\n"
         "for given in ('sed=3', 'system=x'):\n"
         "    try:\n        compose('evaluate', [given])\n"
         "    except ZooError as error:\n        print(error)\n"

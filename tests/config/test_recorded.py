@@ -49,7 +49,9 @@ def test_a_recorded_signature_is_read_as_it_was_written(target: str) -> None:
     assert arguments_json(arguments) == read_signatures()["targets"][target]
 
 
-@pytest.mark.parametrize("target", ["nowhere.Thing", "zoo.types.Nothing", "zoo", "json.dumps2"])
+@pytest.mark.parametrize(
+    "target", ["nowhere.Thing", "zoo.base.types.Nothing", "zoo", "json.dumps2"]
+)
 def test_what_no_configuration_names_is_not_recorded(target: str) -> None:
     assert recorded_arguments(target) is None
 
@@ -96,7 +98,7 @@ def refuse_without_imports(script: str, typed: str, folder: Path) -> str:
     """What a command with a wrong override prints; it exits with 2 and imports no network."""
     code = f"""
 import sys
-from zoo.commands import {script}
+from zoo.apps import {script}
 try:
     {script}()
 finally:

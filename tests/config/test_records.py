@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 import zoo
+from zoo.base.errors import LONGEST, ZooError
 from zoo.config import build, compose
 from zoo.config.records import FOLDER, of_system, record_of, registered_targets
-from zoo.errors import LONGEST, ZooError
 
 RECORD = ["system=infinisst", "backbone=infinisst_minitalks", f"backbone.checkpoint={FOLDER}"]
 
@@ -60,8 +60,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("synthesizer.python=python", "names a program"),
         ("synthesizer={python: python}", "names a program"),
         ("policy._target_=os.system", "names 'os.system', which is no part of the zoo"),
-        ("policy._target_=zoo.disk.files.os.system", "no part of the zoo"),
-        ("policy._target_=zoo.disk.files.append_line", "no part of the zoo"),
+        ("policy._target_=zoo.base.disk.files.os.system", "no part of the zoo"),
+        ("policy._target_=zoo.base.disk.files.append_line", "no part of the zoo"),
         ("policy={a: [{_target_: os.system}]}", "names 'os.system'"),
         ("policy._partial_=true", "sets _partial_, which changes how a class is called"),
         ("backbone.search={_args_: [3]}", "sets _args_"),
@@ -179,7 +179,7 @@ def test_a_file_that_is_no_record_is_not_read(tmp_path: Path) -> None:
         record_of(folder)
 
 
-@pytest.mark.parametrize("name", ["zoo.commands.evaluate", "lightning.Trainer", "os.getcwd"])
+@pytest.mark.parametrize("name", ["zoo.apps.evaluate", "lightning.Trainer", "os.getcwd"])
 def test_a_record_cannot_name_a_function(name: str, tmp_path: Path) -> None:
     record = ["system=streamatt", "history=voice_activity", f"history.detector.name={name}"]
     folder = write_record(tmp_path / "export")
@@ -195,7 +195,7 @@ def test_only_named_packages_are_built(package: Path) -> None:
     cfg.trusted_packages = []
     with pytest.raises(ZooError, match=r"trusted_packages=\[records_zoo\] accepts it"):
         build(cfg.policy)
-    cfg = compose("evaluate", ["policy._target_=zoo.disk.files.os.getcwd"])
+    cfg = compose("evaluate", ["policy._target_=zoo.base.disk.files.os.getcwd"])
     with pytest.raises(ZooError, match="does not belong to zoo"):
         build(cfg.policy)
     with pytest.raises(ZooError, match=r"must be a list of packages such as \[my_zoo\], not os"):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from zoo.base.errors import ZooError
 from zoo.config.resumed import with_recorded
-from zoo.errors import ZooError
 
 
 def run(folder: Path, *overrides: str) -> Path:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from zoo.base.errors import ZooError
 from zoo.config.inspection import REQUIRED, Arguments, inspect_arguments
 from zoo.config.signatures import complete, part_of
 from zoo.config.targets import locate
-from zoo.errors import ZooError
 
 HERE = __name__
 
@@ -196,4 +196,4 @@ def test_a_target_that_cannot_be_imported_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"^policy\._target_ is 'nowhere\.X', which cannot be impor"):
         complete({"policy": {"_target_": "nowhere.X"}})
     with pytest.raises(ZooError, match=r"^_target_ is 'zoo\.types\.Nothing', which cannot be"):
-        locate("zoo.types.Nothing")
+        locate("zoo.base.types.Nothing")

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from tests.contract.scripted import OPENING
+from zoo.base.types import Capability
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import Capability
 
 DURATION = 4  # samples of speech per unit
 

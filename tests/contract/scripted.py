@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
+from zoo.base.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request, Seconds, Task
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source
-from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request, Seconds, Task
 
 FRAME = 512
 WORD_FRAMES = 4

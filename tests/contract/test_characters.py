@@ -6,9 +6,9 @@ import torch
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, SourceWord, recognise, source
 from tests.contract.test_combinations import HISTORIES, POLICIES
 from tests.fixtures.streams import new_system
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, Task
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Task
 
 FIRST = 0x4E10
 STOP = "。"

@@ -8,7 +8,8 @@ import torch
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, source, speak, text_of
 from tests.fixtures.streams import new_system
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Instance, Request, SpeechChunk
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.punctuation import Punctuation
@@ -25,7 +26,6 @@ from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Instance, Request, SpeechChunk
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 

@@ -8,6 +8,15 @@ import torch
 
 from tests.contract.parts import UnitSynthesizer, sound
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, TurnTaker, source, speak, text_of
+from zoo.base.types import (
+    SAMPLE_RATE,
+    Capability,
+    Instance,
+    Seconds,
+    SpeechChunk,
+    StreamEvent,
+    Task,
+)
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
@@ -19,7 +28,6 @@ from zoo.policies.wait_k import WaitK
 from zoo.streaming.simulate import simulate
 from zoo.streaming.waveforms import timeline
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, StreamEvent, Task
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 TALK = [1, 2, 3, 4, 5, 6, 7]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import manifest
 from zoo.data.corpora import Aligned
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, Word
 
 WORDS = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
 TARGET = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (0, 1)))

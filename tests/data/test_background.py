@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from zoo.base.talks import Segment, Talk
 from zoo.data.background import background
-from zoo.talks import Segment, Talk
 
 RATE = 16_000
 

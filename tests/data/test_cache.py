@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.disk.files import append_line, write_text
+from zoo.base.errors import ZooError
 from zoo.data import cache
 from zoo.data.cache import is_intact, lock_folder, seal, seal_if_complete
-from zoo.disk.files import append_line, write_text
-from zoo.errors import ZooError
 
 PROCESSES = 10
 

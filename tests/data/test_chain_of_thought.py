@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.chain_of_thought import (
     GRID,
     SpeechChainOfThought,
     SpeechChainOfThoughtConfig,
     SpeechChainsOfThought,
 )
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

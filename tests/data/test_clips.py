@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from zoo.base.errors import ZooError
+from zoo.base.espeak.speech import Speaker, Utterance
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import utterances
 from zoo.data.clips import ClipConfig, Clips
 from zoo.data.utterances import SpokenLine, read_utterances
-from zoo.errors import ZooError
-from zoo.espeak.speech import Speaker, Utterance
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import manifest, manifest_index
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.corpora import Aligned, training_talks
@@ -18,9 +21,6 @@ from zoo.data.robust_segments import RobustSegmentConfig
 from zoo.data.sampling import Sampler, Sampling, Stretches
 from zoo.data.views import usable_parts
 from zoo.data.windows import WindowedSampler
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")

@@ -10,12 +10,12 @@ import pytest
 
 from tests.data.test_lazy_manifest import talk, whole
 from tests.data.test_mixture import audio_shares, drawn, settings
+from zoo.base.errors import ZooError
+from zoo.base.talks import LazyTalks, Talk, Target
 from zoo.data import manifest, windows
 from zoo.data.corpora import Aligned, Corpus, training_talks
 from zoo.data.mixture import Mixture, MixtureEntry
 from zoo.data.views import usable_parts
-from zoo.errors import ZooError
-from zoo.talks import LazyTalks, Talk, Target
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Limits, Schedule
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import manifest
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, Word
 
 
 def talk(folder: Path) -> Talk:

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import manifest
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, Word
 
 SCHEMA = json.loads((files("zoo.data") / "aligned.schema.json").read_text(encoding="utf-8"))
 Change = Callable[[dict[str, Any]], object]

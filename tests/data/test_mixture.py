@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from tests.data.test_chain_of_thought import TALK
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Seconds
 from zoo.config import build, compose
 from zoo.data.chain_of_thought import SpeechChainOfThought
 from zoo.data.mixture import Mixture, MixtureEntry, by_direction
-from zoo.errors import ZooError
 from zoo.evaluation.talks import of_directions
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target
 from zoo.training.preparation import development_samplers, make_samplers
 from zoo.training.schedule import Limits, Schedule
 from zoo.training.settings import TrainingSettings
-from zoo.types import Seconds
 
 EN, DE, ES, ZH = (language(code) for code in ("en", "de", "es", "zh"))
 SENTENCE = 3.0  # seconds of every sentence

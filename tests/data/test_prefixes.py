@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.config import build, compose
 from zoo.data.prefixes import Prefixes
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, Word
 
 WORDS = tuple(Word(text, 2.0 + i, 3.0 + i) for i, text in enumerate(("Good", "cats", "sleep.")))
 TARGET = Target(

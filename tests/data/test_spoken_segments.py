@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Word
 from zoo.data.spoken_segments import SpokenSegmentConfig, SpokenSegments
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Word
 
 
 @pytest.fixture

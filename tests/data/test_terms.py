@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.types import Context, Term
 from zoo.data.terms import TermSampler, TermSampling
-from zoo.errors import ZooError
-from zoo.types import Context, Term
 
 GLOSSARY = "load balancing\tLastverteilung\nAnna\nload\tLast\nBert\nCaesar\nDora\n"
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.robust_segments import RobustSegment, RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import chunked_words, emission_times, merge_turns, words_until
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target, Word
-from zoo.types import SAMPLE_RATE
 
 ENDS = (1.0, 1.5, 2.0, 3.0)
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.trajectories import emission_times
 from zoo.data.transcripts import with_transcripts
-from zoo.talks import Segment, Talk, Target, Word
 
 WORDS = (Word("good", 0.5, 0.9), Word("cat", 0.9, 1.5))
 SEGMENT = Segment(0.5, 1.0, "Good cat.", WORDS, {"de": Target("Gute Katze.")})

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
 from zoo.data.trajectories import emission_times
 from zoo.data.views import sentences, talks_to_stream, usable_parts
-from zoo.talks import Segment, Talk, Target, Word
 
 
 def test_each_segment_becomes_a_talk() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Word
 from zoo.data.word_times import transcript_words
-from zoo.languages import language
-from zoo.talks import Segment, Word
 
 ENGLISH, CHINESE = language("en"), language("zh")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.test_docs import ROOT, blocks
 from tests.fixtures import processes
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 from zoo.config import BAD_INPUT
 from zoo.data.minitalks import corpus as minitalks
 

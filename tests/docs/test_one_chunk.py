@@ -7,14 +7,14 @@ from types import ModuleType
 import pytest
 import torch
 
-from zoo.audio import files as audio
-from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.text.tokenizer import train_tokenizer
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.streaming.simulate import simulate
 from zoo.streaming.sources import sources
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk, Target, Word
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "one_chunk.py"
 

@@ -8,7 +8,7 @@ from tests.docs.test_docs import ROOT, commands, overrides
 from zoo.config import build, compose, plain
 from zoo.config.size import LINK
 from zoo.evaluation import comparison, left_out
-from zoo.synthesizers.xtts import XTTS
+from zoo.extras.xtts.xtts import XTTS
 from zoo.systems.base import StreamingSystem
 
 PAGE = ROOT / "docs" / "papers.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures import processes
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 from zoo.data.minitalks import corpus
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

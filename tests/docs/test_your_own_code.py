@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from zoo import config
-from zoo.commands import evaluate
+from zoo.apps.evaluate import main as evaluate
+from zoo.base.errors import ZooError
+from zoo.base.machine import launch
 from zoo.config import Config, build, run_folder
-from zoo.errors import ZooError
 from zoo.evaluation.comparison import system_configurations
-from zoo.machine import launch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_own_code.md"
 FILE = re.compile(r"`(my_zoo/\S+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^simulzoo-evaluate (.+)$", re.MULTILINE)
+COMMAND = re.compile(r"^simulzoo evaluate (.+)$", re.MULTILINE)
 COMMANDS = [shlex.split(line) for line in COMMAND.findall(PAGE.read_text(encoding="utf-8"))]
 
 
@@ -39,7 +39,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def start(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     """Run the command in this process; its exit code."""
-    monkeypatch.setattr(sys, "argv", ["simulzoo-evaluate", *arguments])
+    monkeypatch.setattr(sys, "argv", ["simulzoo evaluate", *arguments])
     try:
         evaluate()
     except SystemExit as left:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.audio import files as audio
-from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.commands import evaluate as evaluate_command
+from zoo.apps.evaluate import main as evaluate_command
+from zoo.backbones.text.tokenizer import train_tokenizer
+from zoo.base.audio import files as audio
+from zoo.base.machine import launch
 from zoo.config import build, compose
-from zoo.machine import launch
 
 TINY = (
     "threads=1",

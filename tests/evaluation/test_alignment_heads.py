@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
+from zoo.base.types import Hypothesis
 from zoo.data import manifest
 from zoo.evaluation.alignment_heads import Found, Sentence, distances, main, source_spans
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
-from zoo.types import Hypothesis
 
 WORDS = (Word("a", 0.0, 0.5), Word("b", 1.0, 1.5), Word("c", 2.4, 3.0))
 SEGMENT = Segment(0.0, 3.0, "a b c", words=WORDS)

@@ -13,16 +13,16 @@ from tests.contract.scripted import TurnTaker
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, evaluator, system, talk
 from tests.fixtures.comet_environment import calls, imitation
-from zoo.errors import ZooError
+from zoo.apps.report import main
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.evaluation.callback import StreamingEvaluation
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.report.__main__ import main
-from zoo.results.row import read_rows
-from zoo.results.segments import NAME, SPOKEN_NAME, read_segments, write_spoken_segments
+from zoo.runs.rows.row import read_rows
+from zoo.runs.rows.segments import NAME, SPOKEN_NAME, read_segments, write_spoken_segments
 from zoo.streaming.queue import OneBatch, TalkQueue
-from zoo.talks import Talk
 
 REFERENCES = ("eins zwei drei", "vier fünf", "sechs sieben")
 SOURCES = ("one two three", "four five", "six seven")

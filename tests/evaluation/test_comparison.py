@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.conftest import Evaluate
+from zoo.base.errors import ZooError
 from zoo.config import choices, compose, plain
-from zoo.errors import ZooError
-from zoo.tracking.weights import weights_of
+from zoo.runs.weights import weights_of
 
 TABLES = (
     "benchmark",

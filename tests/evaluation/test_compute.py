@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from zoo.base.types import ChunkTime, Instance, StageTimes
 from zoo.evaluation import compute
 from zoo.evaluation.compute import compute_facts, load_note, stage_parts
-from zoo.results.row import Row
-from zoo.results.settings import Compute, RowSettings
-from zoo.types import ChunkTime, Instance, StageTimes
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.settings import Compute, RowSettings
 
 
 def stream(length: float, cpu: float = 0.5, **seconds: float) -> Instance:

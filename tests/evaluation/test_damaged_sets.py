@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.evaluation.conftest import Evaluate
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n\n"
 KEYS = {"segments": "list.yaml", "audio": "audio", "transcripts": "en.txt", "references": "de.txt"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.conftest import SEGMENTS, Evaluate
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 
 QUICK = ("evaluation.upper_bound=false", "evaluation.oracle_k=[]", "evaluation.knob_values=[1,2]")
 

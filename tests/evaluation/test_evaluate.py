@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.evaluation.conftest import TINY, Evaluate
 from tests.fixtures import processes
+from zoo.base.languages import language
 from zoo.formats.logs import read_log
-from zoo.languages import language
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIRED = {
@@ -84,7 +84,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
     assert "infinisst m=4: 79 s of audio\ninfinisst m=4: BLEU " in done.err
     assert "infinisst offline: BLEU " in done.err
     assert "oracle" not in done.err, "only rows that were streamed have a line"
-    assert "[zoo.progress][INFO] infinisst m=4: 79 s" in (run / "evaluate.log").read_text()
+    assert "[zoo.base.progress][INFO] infinisst m=4: 79 s" in (run / "evaluate.log").read_text()
 
 
 def test_the_default_list_of_settings_and_flags(

@@ -16,10 +16,10 @@ import yaml
 
 from tests.evaluation.conftest import Evaluate
 from tests.fixtures import tiny_checkpoints
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.formats.logs import read_log
 from zoo.formats.simulstream import SCORING
-from zoo.languages import language
-from zoo.types import Instance
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = ROOT / "tests" / "fixtures" / "waitk_agent.py"

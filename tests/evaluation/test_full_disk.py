@@ -13,21 +13,20 @@ import numpy as np
 import pytest
 import torch
 
+from tests.apps.prepare.conftest import write_corpus
 from tests.evaluation.conftest import Evaluate, Result
 from tests.fixtures.disk import leave
-from tests.prepare.conftest import write_corpus
 from tests.report.test_joined import row
 from tests.report.test_joined import run as write_run
-from zoo import commands
-from zoo.audio import files as audio
-from zoo.backbones.common.pretrained.weights import save_weights
+from zoo.apps.report import main as report
+from zoo.backbones.pretrained.weights import save_weights
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import explained_disk, full_disk, write_text
+from zoo.base.errors import ZooError
+from zoo.base.machine import launch
+from zoo.base.machine.commands import run_script
 from zoo.config import build, compose
 from zoo.data.minitalks import corpus as minitalks
-from zoo.disk.files import explained_disk, full_disk, write_text
-from zoo.errors import ZooError
-from zoo.machine import launch
-from zoo.machine.commands import run_script
-from zoo.report.__main__ import main as report
 from zoo.training import writing
 from zoo.training.writing import BackgroundWriter, read_file
 

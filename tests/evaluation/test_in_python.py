@@ -6,10 +6,10 @@ import pytest
 
 import zoo
 from tests.evaluation.conftest import Evaluate
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
 from zoo.data.minitalks import corpus as minitalks
-from zoo.errors import ZooError
-from zoo.results.row import read_rows
+from zoo.runs.rows.row import read_rows
 from zoo.systems.base import StreamingSystem
 
 

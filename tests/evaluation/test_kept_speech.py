@@ -8,7 +8,7 @@ import torch
 from tests.contract.scripted import TurnTaker
 from tests.evaluation.test_runner import DE, evaluator, system, talk
 from tests.evaluation.test_speaking import Pronouncer
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 from zoo.evaluation.runner import Evaluator
 from zoo.formats.logs import read_log
 from zoo.report.payload import payload

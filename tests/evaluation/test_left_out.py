@@ -9,7 +9,7 @@ from tests.evaluation.conftest import Evaluate
 from tests.fixtures.xtts_environment import environment, weights
 from zoo.config import build, compose
 from zoo.evaluation import comparison, left_out
-from zoo.synthesizers.xtts import XTTS
+from zoo.extras.xtts.xtts import XTTS
 
 ROWS = ("streamatt_xtts", "local_agreement_xtts", "local_agreement_pauses_xtts")
 NAMED = ("xtts.name=folder", "xtts.reference=voice.wav")
@@ -86,7 +86,7 @@ def test_rows_of_another_choice_of_synthesizer_are_left_out(
 ) -> None:
     """The parts that a user names are those of the synthesizer, and not of one name."""
     files = {
-        "synthesizer/voice.yaml": "_target_: zoo.synthesizers.xtts.XTTS\n",
+        "synthesizer/voice.yaml": "_target_: zoo.extras.xtts.xtts.XTTS\n",
         "experiment/mine.yaml": "# @package _global_\n"
         "compare: {text: [], spoken: [synthesizer=voice]}\nvoice: {name: null, reference: null}\n",
     }

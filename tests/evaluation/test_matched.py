@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 from tests.evaluation.test_significance import QUICK, REFERENCES, row, write
+from zoo.apps.report import main
 from zoo.evaluation.matched import match_latencies
-from zoo.report.__main__ import main
 from zoo.report.matched import matched_tables
 from zoo.report.text_table import printed_tables
-from zoo.results.row import KnobValue, Row, write_rows
+from zoo.runs.rows.row import KnobValue, Row, write_rows
 
 
 def curve(folder: Path, system: str, points: dict[float, int]) -> list[Row]:

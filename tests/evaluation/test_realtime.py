@@ -7,9 +7,9 @@ import pytest
 
 from tests.evaluation.conftest import Evaluate
 from tests.fixtures.realtime_server import delta, serving, vllm
+from zoo.base.languages import language
 from zoo.formats.logs import read_log
-from zoo.languages import language
-from zoo.results.store import StreamStore
+from zoo.runs.rows.store import StreamStore
 
 KEY = "sk-a-secret-of-the-server"
 QUICK = ["logger=csv", "evaluation.oracle_k=[]"]

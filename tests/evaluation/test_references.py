@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.audio import files as audio
-from zoo.errors import ZooError
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.talks import check_talks
-from zoo.languages import language
 from zoo.streaming.sources import sources, talk_chunks
-from zoo.talks import Segment, Talk, Target, Word
 
 EN, DE, ZH = language("en"), language("de"), language("zh")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.evaluation.conftest import TINY, Evaluate, Result
 from tests.fixtures.tiny_encoder import save_encoder
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
 recorded_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"the recorded logs are not at {LOGS}")

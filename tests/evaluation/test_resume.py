@@ -9,12 +9,12 @@ import pytest
 from benchmarks.harness import streams_without_clock
 from tests.contract.scripted import TurnTaker
 from tests.evaluation.test_runner import system, talk
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
-from zoo.results.store import StreamStore
+from zoo.runs.rows.store import StreamStore
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import Instance
 
 ROWS = ["00-scripted-m1", "01-scripted-m3", "02-scripted-offline"]
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 import yaml
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import ChunkTime, Instance, SpeechOutput
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_spans, write_spans
 from zoo.formats.simulstream import marked_tokens
-from zoo.languages import language
-from zoo.results.files import write_files
-from zoo.talks import Segment, Talk, Target
-from zoo.types import ChunkTime, Instance, SpeechOutput
+from zoo.runs.rows.files import write_files
 
 SEGMENTS = (
     Segment(0.1, 1.2000000000000002, "one", targets={"de": Target("eins")}),

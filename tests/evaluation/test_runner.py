@@ -13,21 +13,21 @@ import soundfile
 import torch
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request
 from zoo.data import manifest
-from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.formats.logs import read_log
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import language
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session, empty_token_ids
 from zoo.systems.base import StreamingSystem
 from zoo.systems.system import Knob
-from zoo.talks import Segment, Talk, Target, Word
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request
 
 EN, DE = language("en"), language("de")
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds

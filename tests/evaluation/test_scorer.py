@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Instance
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target
-from zoo.types import Instance
 
 TEXT = "the old man reads a book in the garden"
 

@@ -8,13 +8,13 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Instance
 from zoo.evaluation.segments import segments_of, write_segment_files
-from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import find_rules
-from zoo.talks import Segment, Talk, Target
-from zoo.types import Instance
 
 TALK = Talk(
     "t",

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.evaluation.conftest import Evaluate
-from zoo.errors import ZooError
+from zoo.apps.report import main
+from zoo.base.errors import ZooError
 from zoo.evaluation.significance import with_significance
 from zoo.metrics.significance import Resampling
-from zoo.report.__main__ import main
-from zoo.results.row import KnobValue, Row, read_rows, write_rows
+from zoo.runs.rows.row import KnobValue, Row, read_rows, write_rows
 
 REFERENCES = [f"satz nummer {number} ist hier zu ende" for number in range(12)]
 QUICK = Resampling(tests=("bootstrap", "randomisation"), resamples=200, trials=400)

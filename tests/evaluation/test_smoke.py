@@ -9,18 +9,18 @@ import torch
 
 from tests.evaluation.conftest import Evaluate
 from zoo.backbones.base import Backbone
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Capability, Hypothesis, Instance, Request, SpeechOutput
 from zoo.config import build, compose
 from zoo.data.corpora import MiniTalks
-from zoo.errors import ZooError
 from zoo.evaluation import smoke
 from zoo.evaluation.smoke import Output
 from zoo.history.keep_all import KeepAll
-from zoo.languages import language
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk, Target
-from zoo.types import Capability, Hypothesis, Instance, Request, SpeechOutput
 
 SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")
 REFERENCES = (

@@ -13,28 +13,28 @@ import soundfile
 import torch
 from torch import Tensor
 
+from tests.alignment.recognisers.conftest import ctc_folder
 from tests.contract.scripted import TurnTaker, text_of
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.fixtures.loudness import write_utmos
 from tests.fixtures.xtts_environment import calls, environment, weights
-from tests.recognisers.conftest import ctc_folder
-from zoo.errors import ZooError
+from zoo.alignment.recognisers.base import Recognised, Recogniser
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Talk
+from zoo.base.talks import Word as TimedWord
+from zoo.base.types import SAMPLE_RATE
 from zoo.evaluation import speech
 from zoo.evaluation.loaded import network_of
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
-from zoo.languages import Language
-from zoo.recognisers.base import Recognised, Recogniser
-from zoo.results.segments import SPOKEN_NAME, read_segments
+from zoo.runs.results import joint_curves
+from zoo.runs.rows.segments import SPOKEN_NAME, read_segments
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
-from zoo.talks import Talk
-from zoo.talks import Word as TimedWord
-from zoo.tracking.results import joint_curves
-from zoo.types import SAMPLE_RATE
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 

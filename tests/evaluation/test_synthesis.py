@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from zoo.base.talks import Segment, Talk, Target
 from zoo.data import manifest
 from zoo.evaluation import synthesis
 from zoo.evaluation.speech import SpeechModels
-from zoo.talks import Segment, Talk, Target
 
 
 class Letters:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import MetricFacts, RowSettings
-from zoo.tracking.results import (
+from zoo.runs.results import (
     joint_curves,
     log_comet,
     log_results,
@@ -16,8 +14,10 @@ from zoo.tracking.results import (
     results_table,
     summary,
 )
-from zoo.tracking.segment_table import segment_lines
-from zoo.tracking.tracker import Tracker
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import MetricFacts, RowSettings
+from zoo.runs.segment_table import segment_lines
+from zoo.runs.tracker import Tracker
 
 
 class Recorder(Tracker):

@@ -8,8 +8,8 @@ import pytest
 from tests.evaluation.conftest import Evaluate
 from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_models import Overrides, tiny_models
-from zoo.audio import files as audio
-from zoo.types import SAMPLE_RATE
+from zoo.base.audio import files as audio
+from zoo.base.types import SAMPLE_RATE
 
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")
 # Every backbone once, every system at least once: the system, its knob and a value of the knob.

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.conftest import Evaluate
+from zoo.base.errors import ZooError
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.evaluation.comparison import keep_typed_latency
 from zoo.evaluation.settings import Settings, knob_values
 

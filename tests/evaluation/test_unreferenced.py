@@ -12,24 +12,24 @@ from torch import Tensor
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
 from tests.evaluation.conftest import Evaluate
+from zoo.apps.report import main as join
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import SAMPLE_RATE, Instance, SpeechOutput
 from zoo.data.views import View
-from zoo.errors import ZooError
 from zoo.evaluation.runner import NO_REFERENCES, Evaluator
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import check_talks
 from zoo.history.keep_all import KeepAll
-from zoo.languages import language
 from zoo.metrics.quality import ChrF
 from zoo.metrics.unreferenced import segments_by_time
 from zoo.policies.turn_taking import TurnTaking
-from zoo.report.__main__ import main as join
 from zoo.report.payload import payload
+from zoo.runs.results import joint_curves, latency, summary, table_scores
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk, Target
-from zoo.tracking.results import joint_curves, latency, summary, table_scores
-from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds
 WORDS = [1, 2, 3, 4, 5, 6]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
-from zoo.languages import language
 from zoo.metrics.sentences import score_sentences
 
 DE = language("de")

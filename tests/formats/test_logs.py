@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language, language
+from zoo.base.types import ChunkTime, Instance, StreamEvent
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
-from zoo.languages import Language, language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance, StreamEvent
 
 EVENTS = (
     StreamEvent("transcript", 0.75, chunk=0, text="one"),

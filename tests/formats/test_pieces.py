@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.formats.logs import read_log
 from zoo.formats.pieces import BYTES, PieceForm
-from zoo.languages import language
-from zoo.types import Instance
 
 TEXT = "Die Größe ist gut. Ja 😀"
 CHARACTERS = {byte: character for character, byte in BYTES.items()}

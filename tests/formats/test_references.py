@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Target
 from zoo.formats.references import read_references
-from zoo.talks import Segment, Target
 
 
 def test_reference_files(tmp_path: Path) -> None:

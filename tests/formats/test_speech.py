@@ -8,16 +8,16 @@ import pytest
 import soundfile
 import torch
 
-from zoo.audio import files as audio
-from zoo.errors import ZooError
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
 from zoo.formats.speech import mix_file, target_file, without_samples, write_speech
-from zoo.languages import language
 from zoo.streaming.playback import playback_intervals
 from zoo.streaming.waveforms import timeline
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.formats.test_bad_fields import VALUES
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Target
+from zoo.base.types import Instance
 from zoo.data.corpora import Recorded
-from zoo.errors import ZooError
 from zoo.formats.logs import read_log, read_segments
 from zoo.formats.simuleval import write_log
-from zoo.languages import language
 from zoo.metrics.sentences import score_sentences
-from zoo.talks import Segment, Target
-from zoo.types import Instance
 
 DE, ZH = language("de"), language("zh")
 START = 160_000  # samples at 16 kHz before the stream

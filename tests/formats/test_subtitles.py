@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from zoo.base.types import Instance, UnitKind
 from zoo.formats.subtitles import COLUMNS, LINES, cues, srt, vtt, width
-from zoo.types import Instance, UnitKind
 
 SENTENCES = (
     ("Guten Morgen,", 2.1),

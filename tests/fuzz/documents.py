@@ -19,14 +19,14 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from tests.fuzz.strategies import TEXTS
-from zoo.backbones.common.pretrained.loading import load_part
-from zoo.backbones.common.pretrained.settings import (
+from zoo.backbones.pretrained.loading import load_part
+from zoo.backbones.pretrained.settings import (
     check_folder,
     check_index,
     check_settings,
     check_sizes,
 )
-from zoo.disk.parsing import parse_json, parse_yaml
+from zoo.base.disk.parsing import parse_json, parse_yaml
 
 HOSTILE: tuple[tuple[str, Any], ...] = (  # settings that every check refuses
     ("_attn_implementation", "evil/kernels"),

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.fixtures.judge import judge
 from tests.fuzz.targets import Target
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 def find_crash(target: Target, examples: int, *, judged: bool = False) -> str:

@@ -32,22 +32,22 @@ from tests.fuzz.documents import (
     yaml_texts,
 )
 from tests.fuzz.strategies import LEAVES, TEXTS, changed, damaged, lines, paths
-from zoo.audio import files as audio
-from zoo.backbones.chat_server import answers
-from zoo.backbones.common.pretrained.loading import load_part
-from zoo.backbones.common.pretrained.weights import open_tensors
-from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
+from zoo.backbones.pretrained.loading import load_part
+from zoo.backbones.pretrained.weights import open_tensors
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.kinds import TARGET
+from zoo.base.languages import language
+from zoo.base.machine.launcher import place
 from zoo.config import CONF, Config, build, compose
 from zoo.config.records import record_of
 from zoo.data.corpora import Aligned
-from zoo.errors import ZooError
+from zoo.extras.chat_server import answers
+from zoo.extras.fbk_conformer.released import read_checkpoint as read_fairseq
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
-from zoo.kinds import TARGET
-from zoo.languages import language
-from zoo.machine.launcher import place
-from zoo.results.join import find_runs, joined_rows
-from zoo.results.store import StreamStore
+from zoo.runs.rows.join import find_runs, joined_rows
+from zoo.runs.rows.store import StreamStore
 from zoo.training.writing import read_file
 
 RATE = 16_000
@@ -123,7 +123,13 @@ PIECES = (  # of the values that an attacker records
         "/",
         "~",
     ),
-    *("_target_", "_args_", "os.system", "zoo.disk.files.os.system", "zoo.policies.wait_k.WaitK"),
+    *(
+        "_target_",
+        "_args_",
+        "os.system",
+        "zoo.base.disk.files.os.system",
+        "zoo.policies.wait_k.WaitK",
+    ),
     *("oc.env:HOME", "<this folder>", "choice(", "range(1,3)", ")", "null", "true", "1", "1e400"),
     *("alignatt", "punctuation", "released", "a", "é", "???", "\0", "\ud800"),
 )

@@ -12,8 +12,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from tests.fuzz.running import find_crash
 from tests.fuzz.targets import PARTS, Target, targets
+from zoo.base.errors import ZooError
 from zoo.config import build, compose, plain
-from zoo.errors import ZooError
 
 EXAMPLES = 2000
 COMPOSITIONS = 100

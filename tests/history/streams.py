@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 
 from tests.fixtures.streams import new_session
+from zoo.base.types import Hypothesis, Samples
 from zoo.streaming.session import Session
-from zoo.types import Hypothesis, Samples
 
 FRAME = 1600  # 100 ms
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.history.streams import FRAME, answered, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Cut
 from zoo.history.attended import AttendedHistory
 from zoo.history.punctuation import Punctuation
 from zoo.history.recent_words import RecentWords
-from zoo.types import SAMPLE_RATE, Cut
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 

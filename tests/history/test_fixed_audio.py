@@ -8,10 +8,10 @@ from tests.contract.scripted import FRAME as SCRIPT_FRAME
 from tests.contract.scripted import WORD_FRAMES, Scripted, speak, text_of
 from tests.fixtures.streams import new_system
 from tests.history.streams import answered, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Cut, Seconds, SpeechChunk, StreamOutline
 from zoo.history.fixed_audio import FixedAudio
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.types import SAMPLE_RATE, Cut, Seconds, SpeechChunk, StreamOutline
 
 WORD_SECONDS = WORD_FRAMES * SCRIPT_FRAME / SAMPLE_RATE  # of the scripted backbone
 TALK = [3, 7, 51, 4, 9, 60, 8, 2, 5, 12, 11, 6]

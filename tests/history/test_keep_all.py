@@ -1,8 +1,8 @@
 """The history that forgets nothing."""
 
 from tests.history.streams import answered, session
+from zoo.base.types import Cut
 from zoo.history.keep_all import KeepAll
-from zoo.types import Cut
 
 
 def test_keep_all_keeps_all() -> None:

@@ -4,6 +4,7 @@ from math import inf
 
 import pytest
 
+from zoo.base.types import SAMPLE_RATE, Samples, StreamOutline
 from zoo.history.base import History
 from zoo.history.fixed_audio import FixedAudio
 from zoo.history.keep_all import KeepAll
@@ -14,7 +15,6 @@ from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.wait_k import WaitK
-from zoo.types import SAMPLE_RATE, Samples, StreamOutline
 
 OUTLINE = StreamOutline(
     duration=100_000, chunk=500, frame=300, segments=((0, 1000), (1450, 2500), (2500, 2600))

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tests.history.streams import FRAME, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Cut, Samples, SpeechChunk
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.types import SAMPLE_RATE, Cut, Samples, SpeechChunk
 
 HISTORY = ReferenceSegments(margin_seconds=0)
 

@@ -9,7 +9,8 @@ import torch
 from tests.contract.scripted import FRAME as WORD_FRAME
 from tests.contract.scripted import SENTENCE_END, Scripted, source, text_of
 from tests.history.streams import FRAME, answered, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Request
 from zoo.history.base import History
 from zoo.history.punctuation import Punctuation
 from zoo.history.recent_words import RecentWords
@@ -21,7 +22,6 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Request
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 RESTART = Restart(

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tests.history.streams import FRAME, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Cut, SpeechChunk, StreamOutline
 from zoo.history.sliding_window import SlidingWindow
-from zoo.types import SAMPLE_RATE, Cut, SpeechChunk, StreamOutline
 
 
 def test_audio_before_the_window_is_dropped() -> None:

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from tests.history.streams import FRAME, answered, session
-from zoo.errors import ZooError
-from zoo.espeak.speech import Speaker
+from zoo.base.errors import ZooError
+from zoo.base.espeak.speech import Speaker
+from zoo.base.types import SAMPLE_RATE, Cut, Frames, SpeechChunk
 from zoo.history.recent_words import RecentWords
 from zoo.history.speech import Speech
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Cut, Frames, SpeechChunk
 
 WORDS = ["the", "old", "man", "reads", "a", "long", "book", "in", "the", "garden"]
 PAD: Frames = SAMPLE_RATE // 2 // FRAME

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from tests.history.streams import FRAME, session
-from zoo.errors import ZooError
-from zoo.espeak.speech import Speaker
+from zoo.base.errors import ZooError
+from zoo.base.espeak.speech import Speaker
+from zoo.base.types import SAMPLE_RATE, Cut, SpeechChunk
 from zoo.history.voice_activity import (
     RENEWED,
     WINDOW,
@@ -20,7 +21,6 @@ from zoo.history.voice_activity import (
     silero,
 )
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Cut, SpeechChunk
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.fuzz.targets import (
     read_spans,
     sound,
 )
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 AIFF = sound("AIFF", "PCM_16")
 # a sample rate of a few hertz: the memory of the resampled audio is thousands of times the file

@@ -16,8 +16,8 @@ from tests.fixtures.streams import new_session, white_noise
 from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
+from zoo.base.types import Capability, Request, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request, Task
 
 FRAMES, LONGEST = 126, 254  # 1.28 and 2.56 s
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zoo.languages import language
+from zoo.base.languages import language
 from zoo.metrics.alignment import Alignment, align, mark_repetitions
 
 GERMAN, CHINESE = language("de"), language("zh")

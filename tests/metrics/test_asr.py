@@ -9,8 +9,9 @@ from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 from torchmetrics.functional.text import char_error_rate, word_error_rate
 
-from zoo.errors import ZooError
-from zoo.languages import Language, language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language, language
+from zoo.base.types import SAMPLE_RATE, Instance, SpeechOutput
 from zoo.metrics.asr import (
     Normaliser,
     recogniser_errors,
@@ -21,7 +22,6 @@ from zoo.metrics.quality import ErrorRate
 from zoo.metrics.speech_pieces import split_speech
 from zoo.metrics.spoken_words import recognise_speech
 from zoo.metrics.sums import merge
-from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE, EN, ZH = language("de"), language("en"), language("zh")
 

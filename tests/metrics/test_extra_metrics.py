@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from tests.metrics.test_scores import DE, SEGMENTS, TALK
+from zoo.base.errors import ZooError
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.evaluation.score import metric_facts
 from zoo.metrics.latency import SegmentLatency, Timing
 from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import BLEU, TER, ChrF
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.sums import SummedMetric
-from zoo.results.names import columns, find_entry
-from zoo.results.row import Row
-from zoo.results.settings import RowSettings
+from zoo.runs.rows.names import columns, find_entry
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.settings import RowSettings
 
 
 class LastUnit(SegmentLatency):

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.formats.logs import read_log
-from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import Resegmentation, Resegmenter
-from zoo.types import Instance
 
 DE, ZH = language("de"), language("zh")
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from zoo.base.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput, StreamEvent
 from zoo.metrics.flags import flags, longest_loop
 from zoo.metrics.signature import Score
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput, StreamEvent
 
 
 def stream(

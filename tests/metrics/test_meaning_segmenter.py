@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.metrics.longform import score_talks
 from zoo.metrics.meaning_segmenter import meaning_segment
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import Resegmenter
 from zoo.metrics.rules import RULES
-from zoo.types import Instance
 
 EN, ZH = language("en"), language("zh")
 MEANINGS = (

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.metrics.naturalness import UTMOS, UTMOSModel
 from zoo.metrics.sums import merge
 

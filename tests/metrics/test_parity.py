@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.languages import Language, language
+from zoo.base.types import Instance
 from zoo.formats.logs import read_log
 from zoo.formats.references import read_references
-from zoo.languages import Language, language
 from zoo.metrics.longform import LongFormScores, score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import Resegmenter
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
-from zoo.types import Instance
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason=f"the recorded logs are not at {LOGS}")

@@ -5,8 +5,8 @@ import math
 import pytest
 import sacrebleu
 
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.metrics.quality import BLEU, ChrF, error_rate
 from zoo.metrics.sums import merge
 

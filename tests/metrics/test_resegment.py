@@ -7,8 +7,8 @@ import random
 import psutil
 import pytest
 
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.metrics.moses import moses_tokens
 from zoo.metrics.mwer_segmenter import mwer_segment
 from zoo.metrics.rules import RULES

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.languages import language
+from zoo.base.types import Instance, StreamEvent, UnitKind
 from zoo.formats.logs import read_log
-from zoo.languages import language
 from zoo.metrics.revisions import normalized_erasure
-from zoo.types import Instance, StreamEvent, UnitKind
 
 
 def stream(text: str, *deleted: str, unit: UnitKind = "word") -> Instance:

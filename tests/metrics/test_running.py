@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import ChunkTime, Instance
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.running import running_latency
-from zoo.types import ChunkTime, Instance
 
 GERMAN = language("de")
 REFERENCES = [

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Target
+from zoo.base.types import ChunkTime, Instance
 from zoo.metrics.longform import relative_times, score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import Resegmentation, Resegmenter
 from zoo.metrics.sentences import score_sentences
-from zoo.talks import Segment, Target
-from zoo.types import ChunkTime, Instance
 
 DE, ZH = language("de"), language("zh")
 SEGMENTS = [ReferenceSegment(1.0, 2.0, "eins zwei"), ReferenceSegment(5.0, 2.0, "drei vier")]

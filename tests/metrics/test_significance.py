@@ -10,8 +10,8 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.significance import PairedTest
 
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.metrics.quality import BLEU
 from zoo.metrics.significance import Resampling, estimate_mean, estimate_quality
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
@@ -24,7 +25,6 @@ from zoo.metrics.speech import (
     SpeechTiming,
 )
 from zoo.metrics.sums import merge
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
 

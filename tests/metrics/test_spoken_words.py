@@ -7,7 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.languages import language
+from zoo.alignment.recognisers.base import Recognised
+from zoo.base.languages import language
+from zoo.base.talks import Word
+from zoo.base.types import SAMPLE_RATE, Instance, SpeechOutput
 from zoo.metrics.drift import drift
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.speech_pieces import split_speech
@@ -19,9 +22,6 @@ from zoo.metrics.spoken_words import (
     recognise_speech,
     score_spoken_words,
 )
-from zoo.recognisers.base import Recognised
-from zoo.talks import Word
-from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE = language("de")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.languages import language
 from zoo.metrics.quality import BLEU
 from zoo.metrics.terms import Glossary, MaskedBLEU, TermAccuracy
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import Instance, StreamEvent
 from zoo.metrics.transcripts import score_segments, score_written, unmatched_words
 from zoo.streaming.segments import source_segments
-from zoo.types import Instance, StreamEvent
 
 ENGLISH = language("en")
 

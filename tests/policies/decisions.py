@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from tests.fixtures.streams import new_session
+from zoo.base.types import Decision, Hypothesis, Request
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session
-from zoo.types import Decision, Hypothesis, Request
 
 FRAME = 10
 

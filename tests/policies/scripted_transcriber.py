@@ -8,11 +8,11 @@ import torch
 
 from tests.fixtures.streams import new_system
 from zoo.backbones.base import Backbone
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Task
 from zoo.history.base import History
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Task
 
 FRAME = 10
 CHUNK = 2 * FRAME

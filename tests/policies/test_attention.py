@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from tests.policies.decisions import decide, hypothesis, session, with_attention
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Decision, Request
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.attention import AttentionGuided
 from zoo.policies.base import Policy
 from zoo.policies.edatt import EDAtt
-from zoo.types import Decision, Request
 
 
 @pytest.mark.parametrize(

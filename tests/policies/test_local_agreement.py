@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.policies.decisions import decide, hypothesis, session
+from zoo.base.types import Hypothesis
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.types import Hypothesis
 
 
 def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_the_hypothesis() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tests.policies.decisions import FRAME, decide, hypothesis, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Cut, Decision, Request, SpeechChunk
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import Policy
 from zoo.policies.edatt import EDAtt
@@ -14,7 +15,6 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.policies.read_all import ReadAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
-from zoo.types import Capability, Cut, Decision, Request, SpeechChunk
 
 
 def test_read_all_asks_once_at_the_end() -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.policies.decisions import decide, session
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Decision, Hypothesis
 from zoo.policies.retranslate import Retranslate
 from zoo.streaming.session import Session
-from zoo.types import Decision, Hypothesis
 
 
 def output(

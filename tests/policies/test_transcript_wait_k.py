@@ -12,12 +12,12 @@ from tests.policies.scripted_transcriber import (
     scripted_system,
     streamed,
 )
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Cut, Frames, Hypothesis, SpeechChunk
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, SpeechChunk
 
 
 def paper(k: int = 1, **options: object) -> TranscriptWaitK:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from zoo.languages import language
+from zoo.base.languages import language
 from zoo.policies.truncation import (
     SentenceDetector,
     is_silence,

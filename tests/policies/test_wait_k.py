@@ -5,9 +5,9 @@ from typing import Any
 import torch
 
 from tests.policies.decisions import FRAME, decide, hypothesis, session
+from zoo.base.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
 
 
 def test_wait_k_asks_for_nothing_before_k_chunks() -> None:

@@ -24,19 +24,19 @@ from rich.table import Table
 from tests.rehearsal.commands import ROOT, Command, commands, filled
 from tests.rehearsal.places import Places
 from tests.rehearsal.small import reduced
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.evaluation.smoke_run import FAILED
 
 SECONDS = 1200  # after which a command is taken to be endless
 # One preparation, both stages of a training, its export, converted weights, a table and its report.
 PAPER = "size=llama8b trainer.devices=8 data=aligned data.folder=<aligned> target_language=zh ("
 SHORT = (
-    "infinisst.md: python -m zoo.backbones.infinisst.convert",
+    "infinisst.md: python -m zoo convert-infinisst",
     f"papers.md: python train.py experiment=infinisst_paper_stage1 {PAPER}",
     f"papers.md: python train.py experiment=infinisst_paper_stage2 {PAPER}",
     "papers.md: python evaluate.py system=infinisst backbone=infinisst",
-    "papers.md: python -m zoo.report <run> --scores BLEU,StreamLAAL --minutes 10",
-    "fbk_conformer.md: python -m zoo.backbones.fbk_conformer.convert",
+    "papers.md: python -m zoo report <run> --scores BLEU,StreamLAAL --minutes 10",
+    "fbk_conformer.md: python -m zoo convert-fbk-conformer",
     "fbk_conformer.md: python evaluate.py system=edatt backbone=fbk_conformer",
     "papers.md: python evaluate.py experiment=streamuni_direct",
 )

@@ -64,7 +64,7 @@ class Command:
 
     @property
     def kind(self) -> str:
-        """``train``, ``evaluate``, or the module, such as ``zoo.prepare``."""
+        """``train``, ``evaluate``, or the module, such as ``zoo.apps.prepare``."""
         words = self.words
         return words[2] if words[1] == "-m" else Path(words[1]).stem
 
@@ -84,7 +84,7 @@ def _of_pages() -> Iterator[Command]:
         for found in _START.finditer(_joined(text)):
             command = found[1].strip()
             # With random weights it is chance whether a setting is in a regime.
-            if not REAL.search(command) or "zoo.submit" in command:
+            if not REAL.search(command) or "zoo.apps.submit" in command:
                 continue
             line = text.count("\n", 0, found.start(1)) + 1
             yield Command(page, line, " ".join(command.split()))

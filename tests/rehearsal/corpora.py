@@ -18,10 +18,10 @@ from datasets import Audio, Dataset
 
 from tests.data.readers import forms
 from tests.data.readers.forms import samples, write
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import Seconds
 from zoo.config import build, compose
 from zoo.data.views import sentences
-from zoo.talks import Segment, Talk
-from zoo.types import Seconds
 
 RATE = 16_000
 OWN = ("de", "es", "zh")  # minitalks has these translations; the others are stand-ins

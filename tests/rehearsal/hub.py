@@ -30,8 +30,8 @@ from transformers import (
 from tests.fixtures import hibiki_layout, tiny_checkpoints
 from tests.fixtures.tiny_models import CAUSAL, ENCODER, TEXTS
 from zoo.backbones.cascade.prompt import Template
-from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.ctc.spelling import character_tokenizer
+from zoo.backbones.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 
 Make = Callable[[Path], None]
 RESERVED = [f"<|reserved_special_token_{number}|>" for number in range(16)]  # of Llama 3

@@ -29,9 +29,9 @@ from tests.rehearsal import corpora
 from tests.rehearsal.commands import ROOT, Command, given
 from tests.rehearsal.hub import write_hub
 from tests.rehearsal.small import COMET_PYTHON, LENIENT
-from zoo.backbones.common.speech_llm.released import SPEECH_TOKENS
-from zoo.disk.files import remove_if_empty
-from zoo.errors import ZooError
+from zoo.backbones.architectures.speech_llm.released import SPEECH_TOKENS
+from zoo.base.disk.files import remove_if_empty
+from zoo.base.errors import ZooError
 
 LATENCIES = 4  # latency tokens of InfiniSST's released checkpoints
 SMALL = "checkpoints/"  # of the repository: the small models
@@ -128,7 +128,7 @@ class Places:
                 values[name] = str(self._prepared(source, target))
         for name, pair in {"en_zh": ("en", "zh"), "fr_en": ("fr", "en")}.items():
             if f"<{name}>" in command.text:
-                prepares = command.kind == "zoo.prepare"
+                prepares = command.kind == "zoo.apps.prepare"
                 values[name] = str(self.runs / name if prepares else self._prepared(*pair))
         values |= self._context()
         if "<recordings>" in command.text:
@@ -177,7 +177,7 @@ class Places:
         languages = [f"source_language={source}", f"target_language={target}"]
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "zoo.prepare", *corpus, *steps, *languages, *LENIENT),
+                *(sys.executable, "-m", "zoo", "prepare", *corpus, *steps, *languages, *LENIENT),
                 *(f"prepare.folder={folder}", "logger=csv"),
             ],
             cwd=self.runs,

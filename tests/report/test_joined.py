@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from zoo.errors import ZooError
-from zoo.report.__main__ import join, main
+from zoo.apps.report import join, main
+from zoo.base.errors import ZooError
 from zoo.report.contents import headline
-from zoo.results import groups
-from zoo.results.join import find_runs, joined_rows
-from zoo.results.row import KnobValue, Row, TalkScores, read_rows, write_rows
-from zoo.results.settings import RowSettings
+from zoo.runs.rows import groups
+from zoo.runs.rows.join import find_runs, joined_rows
+from zoo.runs.rows.row import KnobValue, Row, TalkScores, read_rows, write_rows
+from zoo.runs.rows.settings import RowSettings
 
 
 def row(system: str, bleu: float, kind: str = "system") -> Row:

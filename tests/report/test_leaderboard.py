@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from zoo.apps.report import main as report
 from zoo.report import card, leaderboard
-from zoo.report.__main__ import main as report
 from zoo.report.card import CARD, Card, read_card
-from zoo.results.record import Evaluation, read_evaluations, write_evaluations
-from zoo.results.row import KnobValue, Row, write_rows
-from zoo.results.settings import RowSettings
+from zoo.runs.rows.record import Evaluation, read_evaluations, write_evaluations
+from zoo.runs.rows.row import KnobValue, Row, write_rows
+from zoo.runs.rows.settings import RowSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ["--published", str(ROOT / "docs" / "published.yaml")]

@@ -9,14 +9,14 @@ import pytest
 
 from tests.fixtures.browser import reported
 from tests.fixtures.segments import scored_segment
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import ChunkTime, Instance, StreamEvent
 from zoo.report.page import write_report
 from zoo.report.payload import payload
-from zoo.results.ratings import FOLDER, read_ratings
-from zoo.results.row import KnobValue, Row
-from zoo.results.streams import ReportStream
+from zoo.runs.rows.ratings import FOLDER, read_ratings
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.streams import ReportStream
 from zoo.streaming.elapsed import with_convention
-from zoo.talks import Segment, Talk, Word
-from zoo.types import ChunkTime, Instance, StreamEvent
 
 SECRET = "infinisst"
 

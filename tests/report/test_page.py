@@ -17,7 +17,9 @@ import torch
 
 from tests.fixtures.browser import browse
 from tests.fixtures.segments import scored_segment
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 from zoo.formats.speech import mix_file, write_speech
 from zoo.report.contents import headline
 from zoo.report.page import write_report
@@ -25,11 +27,9 @@ from zoo.report.palette import STYLES, places
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.render import json_block
 from zoo.report.sounds import has_opus
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import RowSettings
-from zoo.results.streams import ReportStream
-from zoo.talks import Segment, Talk, Word
-from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import RowSettings
+from zoo.runs.rows.streams import ReportStream
 
 HOSTILE = "</script><b>bold</b>&amp;"
 CONTEXT = {"command": "python evaluate.py a=<b>", "git commit": "0123abc"}

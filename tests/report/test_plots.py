@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zoo.report.plots import plot_curves
-from zoo.results.row import KnobValue, Row
+from zoo.runs.rows.row import KnobValue, Row
 
 
 def row(

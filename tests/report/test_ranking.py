@@ -6,10 +6,10 @@ from pathlib import Path
 from zoo.report.page import write_report
 from zoo.report.ranking import ranking_tables
 from zoo.report.table import cell
-from zoo.results.names import REGIME, columns
-from zoo.results.regimes import with_regimes
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import RowSettings
+from zoo.runs.rows.names import REGIME, columns
+from zoo.runs.rows.regimes import with_regimes
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import RowSettings
 
 
 def row(system: str, split: str, latency: float, bleu: float, **scores: float) -> Row:

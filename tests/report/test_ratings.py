@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.segments import scored_segment
+from zoo.apps.report import join
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import Instance
 from zoo.data import manifest
-from zoo.errors import ZooError
-from zoo.report.__main__ import join
 from zoo.report.ratings import rating_tables
-from zoo.results.names import HUMAN_RATING, columns
-from zoo.results.ratings import FOLDER, NAME, RatedRow, row_id
-from zoo.results.row import KnobValue, Row, read_rows, write_rows
-from zoo.results.segments import NAME as SEGMENTS
-from zoo.results.segments import write_segments
-from zoo.results.settings import RowSettings
-from zoo.results.store import StreamStore
-from zoo.results.streams import TALKS
-from zoo.talks import Segment, Talk
-from zoo.types import Instance
+from zoo.runs.rows.names import HUMAN_RATING, columns
+from zoo.runs.rows.ratings import FOLDER, NAME, RatedRow, row_id
+from zoo.runs.rows.row import KnobValue, Row, read_rows, write_rows
+from zoo.runs.rows.segments import NAME as SEGMENTS
+from zoo.runs.rows.segments import write_segments
+from zoo.runs.rows.settings import RowSettings
+from zoo.runs.rows.store import StreamStore
+from zoo.runs.rows.streams import TALKS
 
 
 def row(m: int) -> Row:

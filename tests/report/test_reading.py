@@ -7,14 +7,14 @@ import pytest
 
 from tests.fixtures.browser import reported
 from tests.fixtures.segments import scored_segment
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import Instance
 from zoo.report.page import write_report
 from zoo.report.payload import payload
-from zoo.results.names import find_entry
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import MetricFacts, RowSettings
-from zoo.results.streams import ReportStream
-from zoo.talks import Segment, Talk, Word
-from zoo.types import Instance
+from zoo.runs.rows.names import find_entry
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import MetricFacts, RowSettings
+from zoo.runs.rows.streams import ReportStream
 
 LONG = "x" * 90  # no place to break a line
 

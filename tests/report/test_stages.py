@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from zoo.report.render import render
 from zoo.report.stages import stage_bars
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import Compute, RowSettings
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import Compute, RowSettings
 
 COMPUTE = Compute(chunk_seconds=2.0, cpu_share=0.4, load_average=1.0, cores=2)
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.segments import scored_segment
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
+from zoo.base.types import ChunkTime, Instance
 from zoo.evaluation.segments import segments_of, write_segment_files
-from zoo.languages import language
 from zoo.metrics.longform import TimedSegment
 from zoo.metrics.rules import find_rules
 from zoo.report.page import write_report
-from zoo.results.join import find_runs, joined_rows
-from zoo.results.row import Row, write_rows
-from zoo.results.settings import RowSettings
-from zoo.results.store import StreamStore
-from zoo.results.streams import finished_streams, write_talks
-from zoo.talks import Segment, Talk, Target, Word
-from zoo.types import ChunkTime, Instance
+from zoo.runs.rows.join import find_runs, joined_rows
+from zoo.runs.rows.row import Row, write_rows
+from zoo.runs.rows.settings import RowSettings
+from zoo.runs.rows.store import StreamStore
+from zoo.runs.rows.streams import finished_streams, write_talks
 
 INSTANCE = Instance(
     0,

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from zoo.report.table import number, print_table, score_line
-from zoo.results.groups import by_system
-from zoo.results.row import KnobValue, Row
-from zoo.results.settings import MetricFacts, RowSettings
+from zoo.runs.rows.groups import by_system
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.settings import MetricFacts, RowSettings
 
 
 def row(

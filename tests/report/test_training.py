@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from zoo.report.__main__ import main
+from zoo.apps.report import main
 from zoo.report.training import headline, tiles, write_training
 from zoo.report.training_plots import running_mean, training_panels
-from zoo.results.row import Row, write_rows
-from zoo.results.segments import ScoredSegment, write_segments
-from zoo.results.training import read_samples, read_training
+from zoo.runs.rows.row import Row, write_rows
+from zoo.runs.rows.segments import ScoredSegment, write_segments
+from zoo.runs.rows.training import read_samples, read_training
 
 HOSTILE = "</span><script>alert(1)</script>"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import ChunkTime, Instance, SpeechOutput
 from zoo.streaming.elapsed import finish_times, with_convention
-from zoo.types import ChunkTime, Instance, SpeechOutput
 
 CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from zoo.base.types import SAMPLE_RATE, Instance, SpeechOutput
 from zoo.streaming.playback import playback_intervals
 from zoo.streaming.waveforms import mix, timeline
-from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 
 def spoken(delay: float, seconds: float, value: float, elapsed: float = 0.0) -> SpeechOutput:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from zoo.base.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import Ranks
-from zoo.talks import Talk
 
 TALKS = [
     Talk(name, Path(f"{name}.wav"), duration, "en", ())

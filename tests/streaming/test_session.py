@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tests.fixtures.streams import new_session
+from zoo.base.types import Cut, SpeechChunk
 from zoo.streaming.session import Session
-from zoo.types import Cut, SpeechChunk
 
 
 def session(samples: int = 0, frame_samples: int = 4) -> Session:

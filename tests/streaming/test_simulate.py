@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 import torch
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import SAMPLE_RATE, Action, Instance, Seconds, SpeechChunk
 from zoo.streaming.simulate import Source, locate_units, mark_final, simulate
-from zoo.types import SAMPLE_RATE, Action, Instance, Seconds, SpeechChunk
 
 SECOND = SAMPLE_RATE
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import Action, SpeechChunk
 from zoo.streaming.simulate import Source, simulate, warm_up
 from zoo.streaming.stages import StageMeter, measure_stages, stage
-from zoo.types import Action, SpeechChunk
 
 
 class Clock:

@@ -1,9 +1,9 @@
 """Speech requests for tests of synthesizers."""
 
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import Hypothesis
 from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
 from zoo.streaming.text import TextStream
-from zoo.types import Hypothesis
 
 
 def requests_for(*texts: str, target: str = "de") -> list[SpeechRequest]:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.synthesizers.speech_requests import requests_for
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.synthesizers.espeak import Espeak
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.fixtures.streams import new_session
+from zoo.base.types import Hypothesis
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.own_speech import OwnSpeech
-from zoo.types import Hypothesis
 
 
 def test_the_speech_of_a_hypothesis_is_emitted() -> None:

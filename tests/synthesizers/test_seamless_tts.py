@@ -5,8 +5,8 @@ import torch
 
 from tests.contract.scripted import Scripted
 from tests.synthesizers.speech_requests import requests_for
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.synthesizers.seamless_tts import SeamlessTTS
 
 

@@ -11,14 +11,14 @@ from torch import Tensor
 from tests.contract.scripted import FRAME, OPENING, Scripted, speak
 from tests.fixtures.streams import new_system
 from zoo.backbones.base import Speaking, Units, UnitSpeech
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language, language
+from zoo.base.types import Action, Hypothesis, Samples, SpeechChunk, StreamEvent
 from zoo.history.recent_words import RecentWords
-from zoo.languages import Language, language
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.simulu import SimulU, fade, without_oldest
-from zoo.types import Action, Hypothesis, Samples, SpeechChunk, StreamEvent
 
 TALK = [3, 7, 51, 4, 9, 60]
 

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from tests.fixtures.streams import new_system
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.types import Action, Capability, Decision, Request, SpeechChunk
 from zoo.history.recent_words import RecentWords
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.synthesizers.simulu import SimulU
-from zoo.types import Action, Capability, Decision, Request, SpeechChunk
 
 
 class TwoTokens(Policy):

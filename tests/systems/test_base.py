@@ -10,19 +10,9 @@ from torch import Tensor
 from tests.contract.scripted import FRAME, Scripted, speak, text_of
 from zoo.backbones.base import Backbone
 from zoo.backbones.whisper import Whisper
-from zoo.errors import ZooError
-from zoo.history.base import History
-from zoo.history.keep_all import KeepAll
-from zoo.languages import Language
-from zoo.policies.alignatt import AlignAtt
-from zoo.policies.base import DecisionGenerator, Policy
-from zoo.policies.local_agreement import LocalAgreement
-from zoo.policies.read_all import ReadAll
-from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
-from zoo.synthesizers.base import Synthesizer
-from zoo.systems.base import StreamingSystem
-from zoo.systems.system import Knob
-from zoo.types import (
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -36,6 +26,16 @@ from zoo.types import (
     StreamEvent,
     Task,
 )
+from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
+from zoo.policies.alignatt import AlignAtt
+from zoo.policies.base import DecisionGenerator, Policy
+from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.read_all import ReadAll
+from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
+from zoo.synthesizers.base import Synthesizer
+from zoo.systems.base import StreamingSystem
+from zoo.systems.system import Knob
 
 
 class Whole(Policy):

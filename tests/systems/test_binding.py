@@ -5,7 +5,8 @@ import pytest
 from tests.contract.parts import UnitSynthesizer
 from tests.contract.scripted import Scripted, TurnTaker
 from tests.fixtures.streams import new_system
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
@@ -14,7 +15,6 @@ from zoo.policies.retranslate import Retranslate
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.systems.binding import bind
-from zoo.types import Capability
 
 
 class WithoutCapabilities(Scripted):

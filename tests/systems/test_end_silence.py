@@ -6,15 +6,15 @@ import pytest
 
 import zoo
 from tests.contract.scripted import FRAME, Scripted, source, text_of
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.minitalks import corpus as minitalks
-from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.read_all import ReadAll
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE
 
 OFFLINE = "offline_minitalks_en-de"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Instance
 from zoo.formats.simuleval import write_log
 from zoo.systems.replay import Replay
-from zoo.types import Instance
 
 
 def replay(log: str | Path | None, **options: Any) -> Replay:

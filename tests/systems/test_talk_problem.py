@@ -7,6 +7,8 @@ import pytest
 
 from tests.contract.scripted import Scripted
 from tests.fixtures.streams import new_system
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import SAMPLE_RATE, Capability
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
@@ -15,8 +17,6 @@ from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.base import Policy
 from zoo.policies.read_all import ReadAll
 from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Capability
 
 
 class Short(Scripted):

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import zoo
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.minitalks import corpus as minitalks
-from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE
 
 SECONDS = 6.0
 

@@ -21,16 +21,16 @@ from torch import Tensor, distributed
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.config import Config, build, compose
 from zoo.data.corpora import MiniTalks
 from zoo.streaming.callback import StreamCallback
-from zoo.talks import Talk
 from zoo.training import sharding
 from zoo.training.curriculum import Curriculum
 from zoo.training.fsdp2 import FSDP2
 from zoo.training.run import fit
 from zoo.training.strategy import ZeRO
-from zoo.types import Instance
 
 STRATEGIES: dict[str, Callable[[], Strategy | str]] = {
     "auto": lambda: "auto",

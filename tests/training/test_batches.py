@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.config import build, compose
 from zoo.data.chain_of_thought import SpeechChainOfThought, SpeechChainOfThoughtConfig
 from zoo.data.clips import ClipConfig, Clips
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampling, Stretches
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.batches import StepBatches, StepLoader, schedules
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.preparation import make_samplers

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures import processes
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import torch
 from tests.fixtures import processes
 from tests.training import tiny
 from zoo.backbones.base import mark_restored
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.training import writing
 from zoo.training.contents import Restored
 from zoo.training.writing import BackgroundWriter, read_file

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.training.curriculum import Curriculum, Stage
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import distributed
 
 from tests.training import tiny
+from zoo.base.errors import ZooError
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.training import strategy
 from zoo.training.run import last_checkpoint
 from zoo.training.writing import read_file

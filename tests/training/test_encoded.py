@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.audio import files as audio
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.base.audio import files as audio
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import Stretches
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.encoded import encode_talks
 
 CPU = torch.device("cpu")

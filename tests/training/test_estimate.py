@@ -10,9 +10,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from tests.fixtures.llama import write_llama_8b
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.config import Config, build, compose, plain
-from zoo.errors import ZooError
-from zoo.talks import Talk
 from zoo.training.batches import schedules
 from zoo.training.estimate import (
     Distribution,

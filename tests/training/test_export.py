@@ -11,7 +11,7 @@ from torch import nn
 from zoo.backbones.base import Backbone
 from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.languages import language
+from zoo.base.languages import language
 from zoo.report.card import Card
 from zoo.training.export import Selected, card
 

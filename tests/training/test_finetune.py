@@ -9,10 +9,10 @@ from safetensors.torch import load_file
 
 from tests.fixtures.streams import white_noise
 from tests.training.jobs import train
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.config import build, compose
 from zoo.data import manifest
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training.preparation import make_samplers
 from zoo.training.settings import TrainingSettings
 

@@ -9,10 +9,10 @@ from lightning.pytorch.callbacks import LearningRateMonitor, Timer
 from lightning.pytorch.loggers import CSVLogger
 
 from tests.fixtures import processes
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk, Target, Word
 from zoo.training import module, run
 from zoo.training.job import evaluate_from_start
 from zoo.training.recipe import build_training

@@ -11,14 +11,14 @@ from lightning.pytorch import Callback
 
 from tests.training.test_chain_of_thought import PHI4, STAGES
 from tests.training.test_observing import Logger
+from zoo.base.talks import LazyTalks, Talk
 from zoo.config import build, compose
 from zoo.data import manifest
 from zoo.data.corpora import Aligned, MiniTalks, training_talks
 from zoo.data.mixture import Mixture, MixtureEntry
 from zoo.data.views import sentences
+from zoo.runs.run import open_run
 from zoo.systems.base import StreamingSystem
-from zoo.talks import LazyTalks, Talk
-from zoo.tracking.run import open_run
 from zoo.training.callbacks.development import DevelopmentEvaluation
 from zoo.training.curriculum import EvaluationSteps
 from zoo.training.run import fit, last_checkpoint

@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import EMAWeightAveraging
 from torch import Tensor, nn
 
 from tests.training.test_schedule import Numbers, lognormal
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.training.batches import StepLoader, TrainingBatch
 from zoo.training.callbacks.averaging import (
     averaged_weights,

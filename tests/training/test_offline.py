@@ -12,8 +12,8 @@ import zoo
 from tests.fixtures import processes
 from zoo.config import build, compose
 from zoo.config.records import FOLDER
-from zoo.results.row import read_rows
-from zoo.results.segments import read_segments
+from zoo.runs.rows.row import read_rows
+from zoo.runs.rows.segments import read_segments
 from zoo.training.preparation import prepare
 from zoo.training.writing import read_file
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon
 
 from tests.training import tiny
+from zoo.base.errors import ZooError
 from zoo.config import compose
-from zoo.errors import ZooError
 from zoo.training.fsdp2 import FSDP2
 from zoo.training.muon import MuonAdamW, mark_tables
 from zoo.training.optimizer import ADAMW, OptimizerFactory, check_optimizer, create_optimizer

@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.training.jobs import train, train_and_kill
 from tests.training.test_resume import of_steps
-from zoo.report.__main__ import main
+from zoo.apps.report import main
 
 STEPS = {"recognition": 4, "translation": 6, "long_segments": 4}
 EVALUATED = (7, 14)

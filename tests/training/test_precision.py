@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.training import tiny
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.training import strategy
 from zoo.training.precision import widen
 from zoo.training.trainer import make_trainer

@@ -19,18 +19,19 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from zoo.apps.train import main as train
 
 from tests.backbones.phi4_multimodal.tiny import ALPHA, RANK, original
 from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_checkpoints import KINDS
-from zoo.audio import files as audio
-from zoo.commands import evaluate, train
+from zoo.apps.evaluate import main as evaluate
+from zoo.base.audio import files as audio
+from zoo.base.languages import language
+from zoo.base.machine import launch
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data import manifest
 from zoo.formats.logs import read_log
-from zoo.languages import language
-from zoo.machine import launch
-from zoo.results.store import StreamStore
-from zoo.talks import Segment, Talk, Target, Word
+from zoo.runs.rows.store import StreamStore
 
 SHARDS = 3
 STAGES = "training.curriculum.stages"

@@ -25,7 +25,7 @@ from tests.training.sharded_job import (
     UNIFORM,
 )
 from zoo.config import build
-from zoo.tracking.run import Run
+from zoo.runs.run import Run
 from zoo.training.job import trained_tokenizer
 
 NAMES = [name for name in STRATEGIES if find_spec("deepspeed") or "deepspeed" not in name]

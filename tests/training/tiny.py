@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from tests.fixtures.streams import new_system
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.pretrained.weights import load_weights, save_weights
 from zoo.backbones.objective import Objective
+from zoo.backbones.pretrained.weights import load_weights, save_weights
+from zoo.base.types import Capability
 from zoo.data.sampling import Pass, Sampler, Sampling
 from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
@@ -28,7 +29,6 @@ from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import ADAMW, OptimizerFactory
 from zoo.training.run import fit
 from zoo.training.settings import TrainingSettings
-from zoo.types import Capability
 
 WIDTH = 256  # of the restored part, which has nearly all weights
 

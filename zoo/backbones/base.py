@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from zoo.errors import ZooError, check_choice, unknown_choice
-from zoo.languages import Language, language
-from zoo.machine.weight_layout import arrange_linear
+from zoo.base.errors import ZooError, check_choice, unknown_choice
+from zoo.base.languages import Language, language
+from zoo.base.machine.weight_layout import arrange_linear
+from zoo.base.talks import Talk
+from zoo.base.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.talks import Talk
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 
 DTYPES = {  # of networks, by the only name of each
     "float32": torch.float32,
@@ -189,7 +189,7 @@ class Backbone(nn.Module, ABC):
         guarded: Whether histories guard a stream by default (``restart``, ``speech``): the model
             was trained on recordings from the web, and may end or repeat its text while someone
             speaks, or write about silence.
-        detects_language: Whether a stream may begin with ``zoo.languages.DETECTED``, which the
+        detects_language: Whether a stream may begin with ``zoo.base.languages.DETECTED``, which the
             backbone replaces.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
         uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
@@ -239,7 +239,7 @@ class Backbone(nn.Module, ABC):
         """Return the modules that get int8 weights before streaming; none by default.
 
         They are the linear layers that every step of decoding reads; other modules among them are
-        ignored. See ``zoo.machine.int8``.
+        ignored. See ``zoo.base.machine.int8``.
         """
         return ()
 

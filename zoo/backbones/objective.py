@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
+from zoo.base.talks import Talk
 from zoo.data.sampling import Sampler, Sampling
-from zoo.talks import Talk
 
 
 class Objective(nn.Module, ABC):

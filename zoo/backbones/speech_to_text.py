@@ -14,12 +14,13 @@ from transformers import (
     Speech2TextTokenizer,
 )
 
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, speech_to_text_features
-from zoo.backbones.common.batches import encode_non_empty
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
+from zoo.backbones.architectures.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.batches import encode_non_empty
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.encoders.audio.spectrogram import HOP, Filterbank, speech_to_text_features
+from zoo.backbones.pretrained.loading import (
     check_extractor,
     check_tokenizer,
     control_id,
@@ -28,10 +29,9 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     run_layers,
 )
-from zoo.backbones.common.search import SearchConfig
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Task
 from zoo.streaming.session import Session
-from zoo.types import Task
 
 SUBSAMPLING = 4  # feature frames per encoder frame: two convolutions of stride 2
 

@@ -16,16 +16,22 @@ from transformers import (
     WhisperTokenizer,
 )
 
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, whisper_features
-from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_decoder.layers import CrossMemory
-from zoo.backbones.common.encoder_memory import EncodedStreamState
-from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.architectures.encoder_decoder.branches import EncoderDecoderBranches
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
+from zoo.backbones.architectures.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.architectures.encoder_decoder.layers import CrossMemory
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.batches import pick, put
+from zoo.backbones.decoding.partial_text import PartialText
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.encoders.audio.spectrogram import (
+    HOP,
+    WINDOW,
+    CentredSpectrogram,
+    whisper_features,
+)
+from zoo.backbones.encoders.encoder_memory import EncodedStreamState
+from zoo.backbones.pretrained.loading import (
     alignment_heads,
     check_extractor,
     check_tokenizer,
@@ -35,13 +41,11 @@ from zoo.backbones.common.pretrained.loading import (
     model_type,
     run_layers,
 )
-from zoo.backbones.common.pretrained.silence import SilenceCache
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.text.vocabulary import control_tokens
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import DETECTED, Language, language
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.backbones.pretrained.silence import SilenceCache
+from zoo.backbones.text.vocabulary import control_tokens
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import DETECTED, Language, language
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Context,
@@ -53,6 +57,7 @@ from zoo.types import (
     StreamEvent,
     Task,
 )
+from zoo.streaming.session import Session
 
 SPAN_SECONDS = 30  # longest input of the encoder; in training, every input had this length
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE

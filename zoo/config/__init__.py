@@ -2,6 +2,7 @@
 
 from omegaconf import DictConfig as Config
 
+from zoo.base.errors import BAD_INPUT
 from zoo.config.compose import choices, choices_of, compose, row_name
 from zoo.config.current import (
     choice_overrides,
@@ -14,7 +15,6 @@ from zoo.config.current import (
 from zoo.config.job import entry_point, run_composed
 from zoo.config.parts import arguments_of, build, check_values, take_value, target_of
 from zoo.config.sources import CONF, plain
-from zoo.errors import BAD_INPUT
 
 __all__ = [
     "BAD_INPUT",

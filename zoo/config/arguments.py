@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from zoo.base.errors import LONGEST, ZooError, largest, shorten, unknown_choice
+from zoo.base.kinds import TARGET, Kind, described, fits
 from zoo.config.inspection import REQUIRED
 from zoo.config.shipped import how_to_get
 from zoo.config.signatures import arguments_of_target, moved_key, recorded_arguments
 from zoo.config.targets import INSTANTIATE_KEYS, OPTIMIZERS, check_allowed, check_flags
-from zoo.errors import LONGEST, ZooError, largest, shorten, unknown_choice
-from zoo.kinds import TARGET, Kind, described, fits
 
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from zoo.base.errors import ZooError, check_choice, unknown_choice
+from zoo.base.languages import DETECTED, LANGUAGES
 from zoo.config.arguments import check_recorded
 from zoo.config.current import overrides
 from zoo.config.records import check_folders
 from zoo.config.sources import composed, plain
-from zoo.errors import ZooError, check_choice, unknown_choice
-from zoo.languages import DETECTED, LANGUAGES
 
 
 def check_config(cfg: DictConfig, config_name: str) -> None:
@@ -41,7 +41,7 @@ def check_languages(cfg: DictConfig, *, may_be_detected: bool = False) -> None:
     """
     if cfg.source_language == DETECTED.code and not may_be_detected:
         raise ZooError(
-            "source_language=auto is for python -m zoo.translate; name the language of the talks."
+            "source_language=auto is for python -m zoo translate; name the language of the talks."
         )
     for key in ("source_language", "target_language"):
         if not isinstance(cfg[key], str):
@@ -62,8 +62,8 @@ def check_dtypes(cfg: DictConfig) -> None:
     int8_keys = _int8_keys(cfg)
     if not keys and not int8_keys:
         return
-    from zoo.machine.devices import device_named  # imports torch
-    from zoo.machine.int8 import check_int8
+    from zoo.base.machine.devices import device_named  # imports torch
+    from zoo.base.machine.int8 import check_int8
 
     device = device_named(cfg.device)
     if int8_keys:

@@ -11,10 +11,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
 from hydra.errors import HydraException
 
+from zoo.base.disk.files import explained_disk
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import check_current_folder, exit_with
 from zoo.config.resumed import with_recorded
-from zoo.disk.files import explained_disk
-from zoo.errors import ZooError
-from zoo.machine.commands import check_current_folder, exit_with
 
 MOST_JOBS = 10_000  # of a multirun
 

@@ -6,6 +6,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo.base.errors import ZooError
 from zoo.config import loader
 from zoo.config.checks import check_dtypes
 from zoo.config.loader import PARTS
@@ -13,7 +14,6 @@ from zoo.config.mistakes import explained, one_line
 from zoo.config.records import check_folders
 from zoo.config.sources import Folders, composed, job_loader
 from zoo.config.unknown import null_choice
-from zoo.errors import ZooError
 
 
 def compose(config_name: str, given: Sequence[str] = (), folders: Folders = ()) -> DictConfig:

@@ -8,10 +8,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from zoo.base.errors import unknown_choice
+from zoo.base.machine.cores import check_machine
 from zoo.config.loader import SEARCH_PATH
 from zoo.config.sources import COMMAND_LINE
-from zoo.errors import unknown_choice
-from zoo.machine.cores import check_machine
 
 if TYPE_CHECKING:
     import torch  # the import takes seconds; a mistyped key is reported before it
@@ -61,7 +61,7 @@ def machine(cfg: DictConfig) -> "torch.device":
     """
     import torch
 
-    from zoo.machine.devices import allow_tf32, device_named
+    from zoo.base.machine.devices import allow_tf32, device_named
 
     check_machine(seed=cfg.get("seed", 0), threads=cfg.threads, device=cfg.device)
     if cfg.threads is not None:

@@ -5,10 +5,10 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from zoo.base.kinds import TARGET
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target, complete, part_of, recorded_arguments
 from zoo.config.targets import INSTANTIATE_KEYS
-from zoo.kinds import TARGET
 
 HYDRA = "hydra"  # key of Hydra's own configuration
 

@@ -11,7 +11,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from zoo.disk.files import remove_if_empty, remove_new, write_bytes
+from zoo.base.disk.files import remove_if_empty, remove_new, write_bytes
 
 MULTIRUN = "multirun.yaml"  # Hydra's record of a multirun, which it writes before the first job
 

@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zoo.base.disk.files import write_text
+from zoo.base.kinds import TARGET, Kind
 from zoo.config import recorded
 from zoo.config.inspection import Arguments, inspect_arguments
 from zoo.config.recorded import release
 from zoo.config.signatures import arguments_json
 from zoo.config.sources import CONF
 from zoo.config.targets import FUNCTION_BY_NAME, OPTIMIZERS, locate, named_targets
-from zoo.disk.files import write_text
-from zoo.kinds import TARGET, Kind
 
 RECORDED = ("zoo.", "lightning.", OPTIMIZERS)  # begin the paths of the recorded targets
 

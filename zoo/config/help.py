@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
+from zoo.base.machine.hints import job_command
 from zoo.config.keys import COLUMN, Key, keys_of
 from zoo.config.sources import Folders, job_loader
 from zoo.config.unknown import groups_of
-from zoo.machine.hints import job_command
 
 
 @dataclass(frozen=True, slots=True)

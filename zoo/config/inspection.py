@@ -11,8 +11,8 @@ from inspect import Parameter
 from types import FunctionType
 from typing import Any, get_type_hints
 
+from zoo.base.kinds import TARGET, Kind, kind_of, path_of
 from zoo.config.targets import function_node
-from zoo.kinds import TARGET, Kind, kind_of, path_of
 
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 UNWRITTEN = object()  # a default that no configuration can contain

@@ -18,6 +18,17 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo.base.disk.files import disk_problem, explained_disk
+from zoo.base.errors import INTERRUPTED, ZooError
+from zoo.base.machine.commands import ending_with_reader, exit_with, prepare_output, run_script
+from zoo.base.machine.cores import check_machine
+from zoo.base.machine.launch import (
+    LAUNCH_VARIABLE,
+    default_environment,
+    is_main_process,
+    launch_name,
+)
+from zoo.base.machine.signals import interruptible
 from zoo.config import loader
 from zoo.config.checks import check_config, check_languages
 from zoo.config.command_line import config_folders, parse
@@ -30,12 +41,6 @@ from zoo.config.printing import printed_part
 from zoo.config.sources import CONF, register
 from zoo.config.unknown import null_choice
 from zoo.config.writing import override_key
-from zoo.disk.files import disk_problem, explained_disk
-from zoo.errors import INTERRUPTED, ZooError
-from zoo.machine.commands import ending_with_reader, exit_with, prepare_output, run_script
-from zoo.machine.cores import check_machine
-from zoo.machine.launch import LAUNCH_VARIABLE, default_environment, is_main_process, launch_name
-from zoo.machine.signals import interruptible
 
 
 @interruptible()

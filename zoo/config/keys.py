@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
+from zoo.base.kinds import TARGET, Kind, described
 from zoo.config.compose import compose
 from zoo.config.inspection import Argument
 from zoo.config.signatures import arguments_of_target
 from zoo.config.sources import CONF, Folders, job_loader, plain
 from zoo.config.targets import INSTANTIATE_KEYS
 from zoo.config.writing import quote_text
-from zoo.kinds import TARGET, Kind, described
 
 _LINK = re.compile(r"\$\{[\w.:/-]+\}", re.ASCII)  # the same for a link
 _WORDS = ("null", "true", "false", "nan", "inf")  # texts that would be other values

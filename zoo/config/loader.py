@@ -25,14 +25,14 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.kinds import TARGET
 from zoo.config import fast_hydra
 from zoo.config.filling import HYDRA, create_parts, fill, is_special, keys_beside
 from zoo.config.kept import Kept
 from zoo.config.repository import OWN_PROVIDERS, Repository, named_packages
 from zoo.config.size import check_small_parts
 from zoo.config.targets import INSTANTIATE_KEYS
-from zoo.errors import ZooError, check_choice
-from zoo.kinds import TARGET
 
 COMMANDS = ("evaluate", "train")  # main files that have experiments
 PARTS = (

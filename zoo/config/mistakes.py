@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo.base.errors import ZooError, did_you_mean, unknown_choice
 from zoo.config.sources import Folders
 from zoo.config.unknown import groups_with, unknown_key
-from zoo.errors import ZooError, did_you_mean, unknown_choice
 
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
 # classes, which do not help a user of the zoo.

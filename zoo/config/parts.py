@@ -7,11 +7,11 @@ from hydra.errors import HydraException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from zoo.base.errors import ZooError
+from zoo.base.kinds import TARGET
 from zoo.config.arguments import check_part
 from zoo.config.mistakes import causes, one_line
 from zoo.config.targets import locate
-from zoo.errors import ZooError
-from zoo.kinds import TARGET
 
 
 def build(node: DictConfig) -> Any:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from omegaconf import Container, DictConfig, OmegaConf, open_dict
 
+from zoo.base.errors import ZooError
 from zoo.config.compose import compose
 from zoo.config.filling import HYDRA
 from zoo.config.sources import Folders, composed
 from zoo.config.unknown import unknown_key
-from zoo.errors import ZooError
 
 WHOLE = "_global_"  # Hydra's name of the package that is the whole configuration
 _ABSENT = object()

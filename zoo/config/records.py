@@ -21,14 +21,14 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from zoo.base.disk.files import check_regular
+from zoo.base.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
+from zoo.base.errors import LONGEST, ZooError, shorten_list
+from zoo.base.kinds import TARGET
 from zoo.config.loader import TRUSTED
 from zoo.config.sources import CONF, Folders, job_loader
 from zoo.config.targets import INSTANTIATE_KEYS, locate, named_targets
 from zoo.config.writing import quote_text
-from zoo.disk.files import check_regular
-from zoo.disk.parsing import has_control_characters, is_plain_template, parse_yaml, texts_in
-from zoo.errors import LONGEST, ZooError, shorten_list
-from zoo.kinds import TARGET
 
 DESCRIPTION = "config.yaml"  # of an exported checkpoint
 FOLDER = "<this folder>"  # stands for the folder of the weights in its own record

@@ -11,10 +11,10 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from omegaconf import OmegaConf
 
+from zoo.base.disk.parsing import parse_yaml
+from zoo.base.errors import ZooError
 from zoo.config.kept import States, file_states
 from zoo.config.targets import OPTIMIZERS, OWN_PACKAGES, named_targets
-from zoo.disk.parsing import parse_yaml
-from zoo.errors import ZooError
 
 OWN_PROVIDERS = ("hydra", "main", "schema")  # Hydra's names of its own files and of conf/
 # Content of configuration files by provider, path and state, see ``_state``.

@@ -8,11 +8,11 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from zoo.base.disk.parsing import parse_object, parse_yaml
+from zoo.base.disk.run_folder import OVERRIDES, RUN_CARD
+from zoo.base.errors import ZooError
 from zoo.config.repository import named_packages
 from zoo.config.writing import override_key
-from zoo.disk.parsing import parse_object, parse_yaml
-from zoo.disk.run_folder import OVERRIDES, RUN_CARD
-from zoo.errors import ZooError
 
 RESUME = "resume"
 KINDS = ("train", "evaluate")  # of runs that can be resumed

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from zoo.machine.hints import INSTALLED
+from zoo.base.machine.hints import INSTALLED
 
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 SHIPPED = (

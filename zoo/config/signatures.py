@@ -11,11 +11,11 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
+from zoo.base.errors import ZooError
+from zoo.base.kinds import TARGET, Kind, as_json, from_json
 from zoo.config.inspection import REQUIRED, UNWRITTEN, Argument, Arguments, inspect_arguments
 from zoo.config.recorded import read_signatures
 from zoo.config.targets import FUNCTION_BY_NAME, locate
-from zoo.errors import ZooError
-from zoo.kinds import TARGET, Kind, as_json, from_json
 
 MOVED = {  # keys of earlier versions, and what replaces them
     "training.weight_decay": "optimizer.weight_decay",

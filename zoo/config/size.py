@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 SMALL = "minitalks"  # the size if none is chosen
 LINK = "${size."  # of a value that follows the size

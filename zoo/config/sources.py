@@ -12,9 +12,9 @@ from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from zoo.base.machine.launch import register_resolvers
 from zoo.config.filling import HYDRA
 from zoo.config.loader import SEARCH_PATH, Loader
-from zoo.machine.launch import register_resolvers
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
@@ -98,13 +98,13 @@ def register() -> None:
 
 def _training_precision(device: str) -> str:
     """Return the precision of trainings on a device; only trainings import torch for it."""
-    from zoo.machine.devices import training_precision
+    from zoo.base.machine.devices import training_precision
 
     return training_precision(device)
 
 
 def _inference_dtype(device: str, on_gpu: str) -> str:
     """Return the dtype of weights on a device; only a configuration with the link imports torch."""
-    from zoo.machine.devices import inference_dtype
+    from zoo.base.machine.devices import inference_dtype
 
     return inference_dtype(device, on_gpu)

@@ -8,11 +8,11 @@ from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any
 
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.kinds import TARGET, path_of
+from zoo.base.machine.hints import INSTALLED
 from zoo.config.recorded import read_signatures
 from zoo.config.shipped import REPOSITORY
-from zoo.errors import ZooError, check_choice
-from zoo.kinds import TARGET, path_of
-from zoo.machine.hints import INSTALLED
 
 INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 RECIPES = "recipes"  # folder beside zoo/ in the repository: trainings that no wheel contains
@@ -114,7 +114,7 @@ def check_allowed(node: Mapping[str, Any], trusted: Collection[str], *, where: s
     if target in read_signatures()["targets"]:
         return
     found = locate(target, where=where)
-    # zoo.disk.files.os.system is a function that a module of the zoo imports from elsewhere
+    # zoo.base.disk.files.os.system is a function that a module of the zoo imports from elsewhere
     if str(getattr(found, "__module__", "")).partition(".")[0] not in OWN_PACKAGES:
         raise ZooError(f"{key} is {target!r}, which does not belong to {package}.")
 

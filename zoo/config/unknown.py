@@ -6,12 +6,12 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo.base.errors import ZooError, similar, unknown_choice
 from zoo.config.filling import HYDRA, keys_beside
 from zoo.config.loader import PARTS, SEARCH_PATH
 from zoo.config.signatures import moved_key
 from zoo.config.sources import Folders, composed, job_loader
 from zoo.config.targets import INSTANTIATE_KEYS
-from zoo.errors import ZooError, similar, unknown_choice
 
 
 def null_choice(given: Sequence[str], folders: Folders) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from zoo.audio import files as audio
-from zoo.disk.tar_members import last_change
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.base.audio import files as audio
+from zoo.base.disk.tar_members import last_change
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Seconds
 
 FRAME: Seconds = 0.05
 MARGIN: Seconds = 0.2  # margin around each segment, in which its speech may begin early or fade out

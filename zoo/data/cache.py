@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from zoo.disk.files import sha256, write_text
-from zoo.errors import ZooError
+from zoo.base.disk.files import sha256, write_text
+from zoo.base.errors import ZooError
 
 LOCK = ".lock"  # file in a folder of the cache that is locked while a process writes the folder
 CHECKSUM = ".sha256"  # suffix of the file with the checksum

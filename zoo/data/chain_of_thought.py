@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.languages import Language
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Share, Talk
+from zoo.base.types import NO_CONTEXT, SAMPLE_RATE, Context, Seconds
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.terms import TermSampler, TermSampling
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
 from zoo.data.word_times import transcript_words
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.languages import Language
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Share, Talk
-from zoo.types import NO_CONTEXT, SAMPLE_RATE, Context, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -95,7 +95,7 @@ class SpeechChainOfThoughtConfig(Sampling):
         partial_translations: translation of the words so far in an example of the kind
             ``partial``. ``alignment``: the beginning of the translation, by the word alignment.
             ``prefixes``: a translation of these words alone, as the step ``prefixes`` of
-            ``zoo.prepare`` generates them (StreamUni, appendix C).
+            ``zoo.apps.prepare`` generates them (StreamUni, appendix C).
         missing: maximum share of the first word that is cut off.
         reach: maximum seconds of the next sentence at the end of an example.
         settled: seconds between the end of a word and the time from which on the transcript has the
@@ -239,7 +239,7 @@ class SpeechChainsOfThought(Sampler):
             raise ZooError(
                 f"Segment {segment.source!r} has {available} of the {needed} {self.target.name} "
                 "translations of its prefixes that partial_translations=prefixes needs; prepare "
-                "the corpus with the step prefixes of zoo.prepare."
+                "the corpus with the step prefixes of zoo.apps.prepare."
             )
 
     def _divide_sentences(self) -> dict[Kind, tuple[Seconds, Seconds]]:

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.utterances import SpokenLine, read_utterances
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
-from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE, Seconds
 
 DEVELOPMENT_CLIPS = 200  # maximum number of clips of the development talks
 

@@ -10,15 +10,15 @@ from itertools import repeat
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.languages import language
+from zoo.base.talks import LazyTalks, Segment, Talk, Target
 from zoo.data import manifest
 from zoo.data.readers.entries import optional
-from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_segments
 from zoo.formats.references import read_references
 from zoo.formats.segment_order import in_order
 from zoo.formats.text import read_lines
-from zoo.languages import language
-from zoo.talks import LazyTalks, Segment, Talk, Target
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from torch import Tensor
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.data.sampling import EncodeTalks, Pass, Sampler, Sampling, Stretches, TalkFrames
 from zoo.data.trajectories import emission_times
 from zoo.data.views import decoded_segments
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Seconds
 
 SHORTEST: Seconds = 0.08  # minimum duration of an excerpt
 GIVEN = 2  # number of target words in the forced prefix after a cut start

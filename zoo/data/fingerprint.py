@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zoo.disk.files import sha256
-from zoo.disk.tar_members import member_of
-from zoo.talks import Segment, Talk, Target
+from zoo.base.disk.files import sha256
+from zoo.base.disk.tar_members import member_of
+from zoo.base.talks import Segment, Talk, Target
 
 
 def content_hash(talks: Sequence[Talk]) -> str:

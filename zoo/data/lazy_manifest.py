@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import LazySegments, LazyTalks, Segment, Talk, Word
+from zoo.base.types import Seconds
 from zoo.data import manifest
 from zoo.data.manifest_index import NAMES, MarkUnusable, array, find_index
 from zoo.data.views import move_segment
-from zoo.errors import ZooError
-from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
-from zoo.types import Seconds
 
 Rows = np.ndarray[Any, Any]
 

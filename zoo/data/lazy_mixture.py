@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from zoo.base.talks import LazyTalks, Share, Talk
 from zoo.data.fingerprint import content_hash
 from zoo.data.views import usable_parts
-from zoo.talks import LazyTalks, Share, Talk
 
 SECONDS = 3600  # seconds per hour
 

@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import parse_json, texts_in
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.manifest_checks import check_talk
-from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_json, texts_in
-from zoo.errors import ZooError
 from zoo.formats.text import unwritable
-from zoo.talks import Segment, Talk, Target, Word
 
 VERSION = 1  # version of the format
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from zoo.errors import MOST_SECONDS
-from zoo.types import Seconds
+from zoo.base.errors import MOST_SECONDS
+from zoo.base.types import Seconds
 
 TALK = (
     "version",

@@ -25,14 +25,14 @@ from typing import IO, Any
 
 import numpy as np
 
+from zoo.base.disk.files import atomic_folder, write_text
+from zoo.base.errors import ZooError
+from zoo.base.progress import show_progress
+from zoo.base.talks import Segment, Talk
 from zoo.data import manifest
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.fingerprint import talk_hash
 from zoo.data.views import Part, is_usable, part_of, parts
-from zoo.disk.files import atomic_folder, write_text
-from zoo.errors import ZooError
-from zoo.progress import show_progress
-from zoo.talks import Segment, Talk
 
 VERSION = 1
 DESCRIPTION, NAMES = "index.json", "talks.jsonl"

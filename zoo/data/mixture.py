@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language, language
+from zoo.base.talks import LazyTalks, Share, Talk
 from zoo.data.corpora import Corpus, StoredCorpus, training_talks
 from zoo.data.lazy_mixture import MixedTalks, SharedTalks
 from zoo.data.sampling import EncodeTalks, Example, Pass, Sampler
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language, language
-from zoo.talks import LazyTalks, Share, Talk
 
 Direction = tuple[Language, Language]  # source and target language
 

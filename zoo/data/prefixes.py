@@ -9,13 +9,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Seconds
 from zoo.data.corpora import Corpus
 from zoo.data.trajectories import emission_times
 from zoo.data.word_times import transcript_words
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.languages import language
-from zoo.talks import Segment, Talk, Target
-from zoo.types import Seconds
 
 References = Literal["prefixes", "alignment"]
 
@@ -31,7 +31,7 @@ class Prefixes:
         corpus: corpus with word times.
         target_language: code of the language of the translations.
         references: translations of the beginnings. ``prefixes``: those that the step ``prefixes``
-            of ``zoo.prepare`` has made of these words alone, as in the paper. ``alignment``: the
+            of ``zoo.apps.prepare`` has made of these words alone, as in the paper. ``alignment``: the
             beginning of the translation of the sentence, by its word alignment.
         seed: seed of the ends.
         name: name of the corpus.
@@ -123,7 +123,7 @@ class Prefixes:
         if len(target.prefixes) < num_words:
             raise ZooError(
                 f"Segment {segment.source!r} has no translation of its first {num_words} words; "
-                "prepare the corpus with the step prefixes of zoo.prepare, or choose "
+                "prepare the corpus with the step prefixes of zoo.apps.prepare, or choose "
                 "data.references=alignment."
             )
         return target.prefixes[num_words - 1]

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
+from zoo.base.talks import LazyTalks, Segment, Talk, blocks_of
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds
 from zoo.data.mixture import by_share
 from zoo.data.sampling import EncodeTalks, Pass, Sampler, Sampling, Stretches, TalkFrames
 from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.data.views import sentences
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
-from zoo.talks import LazyTalks, Segment, Talk, blocks_of
-from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)

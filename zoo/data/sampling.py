@@ -8,9 +8,9 @@ from typing import Protocol, Self
 import numpy as np
 from torch import Tensor
 
-from zoo.languages import Language
-from zoo.talks import Share, Talk
-from zoo.types import Frames, Samples, Seconds
+from zoo.base.languages import Language
+from zoo.base.talks import Share, Talk
+from zoo.base.types import Frames, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import Samples, Seconds
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Talk, Word
-from zoo.types import Samples, Seconds
 
 UNIT: Samples = 320  # the length of a clip is a multiple of this
 

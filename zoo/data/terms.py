@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import NO_CONTEXT, Context, Term
 from zoo.formats.glossary import read_glossary
-from zoo.types import NO_CONTEXT, Context, Term
 
 _WORD = re.compile(r"\w+")
 # Spellings in place of a letter: those of a similar sound, and some of another.

@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
 
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment
+from zoo.base.types import SAMPLE_RATE, Seconds
 
 
 def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:

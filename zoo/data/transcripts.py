@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from zoo.base.languages import language
+from zoo.base.talks import LazyTalks, Segment, Talk, Target
 from zoo.data.word_times import transcript_words
-from zoo.languages import language
-from zoo.talks import LazyTalks, Segment, Talk, Target
 
 
 def with_transcripts(talks: Sequence[Talk], targets: Collection[str]) -> Sequence[Talk]:

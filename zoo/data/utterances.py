@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.base.disk.files import atomic_file
+from zoo.base.espeak.speech import Speaker, in_parallel
+from zoo.base.progress import show_progress
+from zoo.base.talks import Word
+from zoo.base.types import Samples
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks.version import version_name
-from zoo.disk.files import atomic_file
-from zoo.espeak.speech import Speaker, in_parallel
-from zoo.progress import show_progress
-from zoo.talks import Word
-from zoo.types import Samples
 
 UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of this
 TAIL: Samples = 320  # minimum silence at the end

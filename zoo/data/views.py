@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zoo.talks import LazySegments, LazyTalks, Segment, Talk, Word
-from zoo.types import Seconds
+from zoo.base.talks import LazySegments, LazyTalks, Segment, Talk, Word
+from zoo.base.types import Seconds
 
 View = Literal["talks", "segments"]
 

@@ -5,9 +5,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import LazyTalks, Talk
 from zoo.data.sampling import EncodeTalks, Example, Pass, Sampler
-from zoo.errors import ZooError
-from zoo.talks import LazyTalks, Talk
 
 WINDOW_HOURS = 100.0  # of audio in one window, on average
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
-from zoo.languages import Language
-from zoo.talks import Segment, Word
-from zoo.types import Seconds
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Word
+from zoo.base.types import Seconds
 
 Span = tuple[Seconds, Seconds]
 

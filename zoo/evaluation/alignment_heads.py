@@ -1,10 +1,10 @@
 """Which attention heads of a model align its outputs (AlignAtt, EDAtt, StreamAtt, SimulU).
 
-``python -m zoo.evaluation.alignment_heads system=streamatt backbone=NAME evaluation.split=dev
+``python -m zoo alignment-heads system=streamatt backbone=NAME evaluation.split=dev
 [key=value ...]`` forces the reference of each sentence and compares the frame of the largest
 attention weight with the time of the source word that each target word translates, for every head
 of every layer and for means of the best heads. The overrides are those of ``evaluate.py``. The
-corpus needs word times and alignments, as ``python -m zoo.prepare`` makes them.
+corpus needs word times and alignments, as ``python -m zoo prepare`` makes them.
 
 ``--units`` compares the heads of SimulU's text-to-unit attention instead (system=simulu); see
 ``zoo.evaluation.unit_heads``. It needs references only.
@@ -24,18 +24,18 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from zoo.backbones.common.alignment import AlignmentConfig, EveryHead, HeadAlignment
+from zoo.backbones.decoding.alignment import AlignmentConfig, EveryHead, HeadAlignment
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.machine.commands import program
+from zoo.base.progress import show_progress
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds
 from zoo.config import Config, build, machine, run_composed
 from zoo.data.views import sentences
-from zoo.errors import ZooError
 from zoo.evaluation import unit_heads
 from zoo.evaluation.forced import forced_stream
-from zoo.languages import Language
-from zoo.machine.commands import program
-from zoo.progress import show_progress
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds
 
 TOLERANCE: Seconds = 0.2  # before the start and after the end of a source word
 MOST_HEADS = 6  # of a mean
@@ -194,7 +194,7 @@ def comparable(
     if not found:
         raise ZooError(
             f"No sentence of the corpus has word times and an alignment with {target.name}; "
-            "python -m zoo.prepare makes both."
+            "python -m zoo prepare makes both."
         )
     return found
 

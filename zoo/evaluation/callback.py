@@ -14,17 +14,18 @@ from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 
-from zoo.disk.run_folder import RESULTS
+from zoo.base.disk.run_folder import RESULTS
+from zoo.base.progress import audio_progress
+from zoo.base.types import Instance, Seconds
 from zoo.evaluation.comet import check_texts, find_comet
 from zoo.evaluation.independent_ranks import IndependentRanks
 from zoo.evaluation.score import ScoredRun
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
 from zoo.metrics.comet.scorer import Comet
-from zoo.progress import audio_progress
-from zoo.results.row import Row, read_rows
-from zoo.results.settings import RowSettings
-from zoo.results.store import StreamStore
+from zoo.runs.rows.row import Row, read_rows
+from zoo.runs.rows.settings import RowSettings
+from zoo.runs.rows.store import StreamStore
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.ranks import ranks
@@ -32,7 +33,6 @@ from zoo.streaming.simulate import warm_up
 from zoo.streaming.sources import beginning
 from zoo.systems.base import StreamingSystem
 from zoo.systems.system import System
-from zoo.types import Instance, Seconds
 
 MS = 1000
 
@@ -202,7 +202,7 @@ class StreamingEvaluation(StreamCallback):
     def score(self, system: System) -> Mapping[str, float | None]:
         """Score the collected streams and return the values by name of the score.
 
-        The folder becomes a run folder of one row, which ``python -m zoo.report`` reads.
+        The folder becomes a run folder of one row, which ``python -m zoo report`` reads.
         """
         run = ScoredRun(self._log.folder, talks=self.queue.talks, scorer=self.scorer)
         row = Row(

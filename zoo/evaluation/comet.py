@@ -7,28 +7,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from zoo.base.disk.files import check_links
+from zoo.base.disk.run_folder import RESULTS
+from zoo.base.errors import ZooError
+from zoo.base.languages import language as find_language
+from zoo.base.talks import Talk
 from zoo.data.cache import cache_root
-from zoo.disk.files import check_links
-from zoo.disk.run_folder import RESULTS
-from zoo.errors import ZooError
 from zoo.evaluation.comet_texts import RowScores, RowTexts, no_source, score_names, score_rows
 from zoo.evaluation.talks import has_references
-from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet, CometModel
 from zoo.metrics.resegmentation import resegmentation_name
 from zoo.metrics.rules import find_rules
-from zoo.results.join import FinishedRun
-from zoo.results.names import ASR
-from zoo.results.row import Row, write_rows
-from zoo.results.segments import (
+from zoo.runs.rows.join import FinishedRun
+from zoo.runs.rows.names import ASR
+from zoo.runs.rows.row import Row, write_rows
+from zoo.runs.rows.segments import (
     NAME,
     SPOKEN_NAME,
     ScoredSegment,
     read_segments,
     write_segments,
 )
-from zoo.results.store import StreamStore
-from zoo.talks import Talk
+from zoo.runs.rows.store import StreamStore
 
 
 def find_comet(names: Sequence[str], python: str | None) -> Comet | None:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.progress import show_progress
 from zoo.formats.text import Record
-from zoo.languages import Language
 from zoo.metrics.comet.scorer import Comet, CometModel, Text
 from zoo.metrics.signature import Score, signature
-from zoo.progress import show_progress
-from zoo.results.row import TalkScores
-from zoo.results.segments import ScoredSegment
+from zoo.runs.rows.row import TalkScores
+from zoo.runs.rows.segments import ScoredSegment
 
 MEAN = "COMET_MEAN"  # mean of several models, as InfiniSST's paper reports XCOMET-XL and -XXL
 

@@ -6,14 +6,14 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
+from zoo.base.errors import ZooError, shorten_list
+from zoo.base.kinds import fits, kind_of
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.config.knob import typed_latency
 from zoo.config.size import LINK, SMALL
 from zoo.config.writing import override_key
-from zoo.errors import ZooError, shorten_list
 from zoo.evaluation.left_out import left_out
-from zoo.kinds import fits, kind_of
-from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
+from zoo.runs.weights import NETWORKS, PRETRAINED, TRAINED, check_replaced
 
 # keys that an entry of `compare` may change
 PARTS = (

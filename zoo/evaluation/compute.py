@@ -3,10 +3,10 @@
 import os
 from collections.abc import Sequence
 
-from zoo.machine.cores import usable_cores
-from zoo.results.row import Row
-from zoo.results.settings import Compute
-from zoo.types import Instance, StageTimes
+from zoo.base.machine.cores import usable_cores
+from zoo.base.types import Instance, StageTimes
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.settings import Compute
 
 DIGITS = 6  # of seconds per second
 

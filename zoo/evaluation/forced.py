@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.talks import Talk
+from zoo.base.types import SpeechChunk
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SpeechChunk
 
 
 def forced_stream(system: StreamingSystem, talk: Talk, token_ids: Tensor) -> Session:

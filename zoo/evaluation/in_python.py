@@ -5,19 +5,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.corpora import Corpus
 from zoo.data.readers.folder import Folder
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import talks_to_stream
-from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.stream import ListedTalks
 from zoo.evaluation.talks import TalkSets, check_talks
-from zoo.lightning.datamodule import corpus_named
-from zoo.results.tables import Results, read_results
+from zoo.runs.rows.tables import Results, read_results
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
+from zoo.systems.lightning.datamodule import corpus_named
 
 OUTPUTS = Path("outputs") / "python"
 
@@ -46,7 +46,7 @@ def evaluate(
         split: Split of the corpus.
         limit: Number of talks from the start of the split. None: all talks.
         offline: Whether to add a row that decodes each reference segment as a whole.
-        folder: New folder of the run, which ``python -m zoo.report`` and ``zoo.read_results``
+        folder: New folder of the run, which ``python -m zoo report`` and ``zoo.read_results``
             read. None: a folder below ``outputs/python``.
         trainer_options: Arguments of Lightning's Trainer, such as ``accelerator``. None: the CPU.
         **settings: Other settings of ``evaluation`` in the configuration, such as

@@ -10,7 +10,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
-from zoo.lightning.trainer import check_options, create_trainer, is_single, on_devices
+from zoo.systems.lightning.trainer import check_options, create_trainer, is_single, on_devices
 
 # Arguments that an evaluation sets to False, and what the user can do instead or the reason.
 SET_BY = {

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from zoo.base.languages import language
 from zoo.config import Config, choices, choices_of, compose, overrides, plain, target_of
 from zoo.config.size import SMALL
-from zoo.languages import language
 
 GROUP = "synthesizer"
 PAGE = "docs/simulu.md"  # on synthesizers

@@ -19,11 +19,11 @@ from zoo.metrics.matched import (
     quality_of_draws,
 )
 from zoo.metrics.significance import Resampling
-from zoo.results.groups import by_system, by_test_set
-from zoo.results.matched import MatchedCurve, MatchedPoint, OutsideRow
-from zoo.results.names import comet_scores, main_score
-from zoo.results.row import Row, TestSet
-from zoo.results.segments import ScoredSegment
+from zoo.runs.rows.groups import by_system, by_test_set
+from zoo.runs.rows.matched import MatchedCurve, MatchedPoint, OutsideRow
+from zoo.runs.rows.names import comet_scores, main_score
+from zoo.runs.rows.row import Row, TestSet
+from zoo.runs.rows.segments import ScoredSegment
 
 LATENCY = main_score("latency")  # a score of segments, of which that of a row is the mean
 

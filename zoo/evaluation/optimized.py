@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from zoo.errors import check_choice, unknown_choice
+from zoo.base.errors import check_choice, unknown_choice
+from zoo.base.languages import Language
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings
-from zoo.languages import Language
 from zoo.metrics.comet.scorer import score_name
-from zoo.results.names import DOCUMENTS, scores_of
-from zoo.results.row import Row
-from zoo.talks import Talk
-from zoo.types import Instance
+from zoo.runs.rows.names import DOCUMENTS, scores_of
+from zoo.runs.rows.row import Row
 
 
 def check_optimized(

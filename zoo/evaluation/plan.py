@@ -8,6 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.run_folder import PROVENANCE
+from zoo.base.errors import ZooError, check_name, shorten_list, unknown_choice
+from zoo.base.machine.launch import is_main_process
+from zoo.base.talks import Talk
 from zoo.config import (
     Config,
     build,
@@ -20,9 +25,6 @@ from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.transcripts import with_transcripts
 from zoo.data.views import has_empty_translation, talks_to_stream
-from zoo.disk.parsing import parse_json
-from zoo.disk.run_folder import PROVENANCE
-from zoo.errors import ZooError, check_name, shorten_list, unknown_choice
 from zoo.evaluation.loaded import Choices, LoadedSystems, check_streams, open_at
 from zoo.evaluation.optimized import check_optimized
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -35,10 +37,8 @@ from zoo.evaluation.talks import (
     has_references,
     of_directions,
 )
-from zoo.machine.launch import is_main_process
-from zoo.talks import Talk
-from zoo.tracking.resume import check_same, folder_to_resume
-from zoo.tracking.run import check_unused, ensure_writable
+from zoo.runs.resume import check_same, folder_to_resume
+from zoo.runs.run import check_unused, ensure_writable
 
 if TYPE_CHECKING:
     import torch

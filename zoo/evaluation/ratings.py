@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from zoo.metrics.ratings import RatedScore, Track, rate
-from zoo.results.join import FinishedRun
-from zoo.results.ratings import RatedRow, RatingFile, read_ratings
-from zoo.results.row import Row
-from zoo.results.streams import ReportStream
+from zoo.runs.rows.join import FinishedRun
+from zoo.runs.rows.ratings import RatedRow, RatingFile, read_ratings
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.streams import ReportStream
 
 
 def with_ratings(

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
-from zoo.errors import ZooError, shorten_list
-from zoo.languages import Language
-from zoo.talks import Talk
-from zoo.types import Instance
+from zoo.base.errors import ZooError, shorten_list
+from zoo.base.languages import Language
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 
 UNIT_ERROR = 100.0  # a stream is shorter or longer by this factor only if a unit is wrong
 SHOWN = 5  # maximum number of names in a message

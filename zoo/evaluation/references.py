@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from zoo.errors import ZooError
-from zoo.languages import Language
-from zoo.talks import Segment, Talk
-from zoo.types import Instance, Seconds
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import Instance, Seconds
 
 UNKNOWN = "…"  # emitted if the source words so far do not determine the target word
 

@@ -9,6 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from zoo.base.languages import Language
+from zoo.base.machine.launch import is_main_process
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.data.views import talks_to_stream
 from zoo.evaluation.recorded import InstanceSource, flag_missing, match_streams
 from zoo.evaluation.references import wait_k_oracle
@@ -16,14 +20,10 @@ from zoo.evaluation.score import ScoredRun
 from zoo.evaluation.scorer import Scorer
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import has_references
-from zoo.languages import Language
-from zoo.machine.launch import is_main_process
-from zoo.results.files import row_folder
-from zoo.results.row import KnobValue, Row
-from zoo.results.store import StreamStore
-from zoo.results.streams import ReportStream
-from zoo.talks import Talk
-from zoo.types import Instance
+from zoo.runs.rows.files import row_folder
+from zoo.runs.rows.row import KnobValue, Row
+from zoo.runs.rows.store import StreamStore
+from zoo.runs.rows.streams import ReportStream
 
 if TYPE_CHECKING:  # imports of seconds, which recorded logs and oracles do not need
     from zoo.evaluation.speech import SpeechModels

@@ -1,7 +1,7 @@
 """From the streams of a run folder to its rows: scores, segments, logs for other tools.
 
 Whatever streamed - a system on one or many ranks, a recorded log, an oracle - has written the
-streams of its row to the row's folder (``zoo.results.store``). Everything after that is computed
+streams of its row to the row's folder (``zoo.runs.rows.store``). Everything after that is computed
 here, from these files.
 """
 
@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zoo.disk.run_folder import RESULTS
+from zoo.base.disk.run_folder import RESULTS
+from zoo.base.languages import language as find_language
+from zoo.base.talks import Talk
+from zoo.base.types import Convention, Instance
 from zoo.evaluation.comet import with_comet
 from zoo.evaluation.compute import compute_facts, stage_parts
 from zoo.evaluation.matched import match_latencies
@@ -19,20 +22,17 @@ from zoo.evaluation.settings import Settings, resampling
 from zoo.evaluation.significance import with_significance
 from zoo.evaluation.talks import has_references
 from zoo.formats.speech import without_samples
-from zoo.languages import language as find_language
 from zoo.metrics.comet.scorer import Comet
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.sums import SummedMetric
-from zoo.results.files import report_streams, write_files
-from zoo.results.matched import MatchedCurve, write_matched
-from zoo.results.regimes import with_regimes
-from zoo.results.row import Row, write_rows
-from zoo.results.segments import ScoredSegment, write_spoken_segments
-from zoo.results.settings import Better, MetricFacts, RowSettings
-from zoo.results.store import StreamStore
-from zoo.results.streams import ReportStream, write_talks
-from zoo.talks import Talk
-from zoo.types import Convention, Instance
+from zoo.runs.rows.files import report_streams, write_files
+from zoo.runs.rows.matched import MatchedCurve, write_matched
+from zoo.runs.rows.regimes import with_regimes
+from zoo.runs.rows.row import Row, write_rows
+from zoo.runs.rows.segments import ScoredSegment, write_spoken_segments
+from zoo.runs.rows.settings import Better, MetricFacts, RowSettings
+from zoo.runs.rows.store import StreamStore
+from zoo.runs.rows.streams import ReportStream, write_talks
 
 
 class ScoredRun:

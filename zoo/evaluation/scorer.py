@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zoo.base.languages import Language, spoken_language
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.evaluation.segments import segments_of, spoken_segments
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import has_references, reference_segments
-from zoo.languages import Language, spoken_language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import LongFormScores, TimedSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
@@ -20,11 +22,9 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.metrics.unreferenced import score_without_references, segments_by_time
-from zoo.results.names import find_entry
-from zoo.results.row import TalkScores
-from zoo.results.segments import ScoredSegment
-from zoo.talks import Talk
-from zoo.types import Instance
+from zoo.runs.rows.names import find_entry
+from zoo.runs.rows.row import TalkScores
+from zoo.runs.rows.segments import ScoredSegment
 
 if TYPE_CHECKING:
     from zoo.evaluation.speech import SpeechScorer  # imports torch; text is scored without

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zoo.disk.files import write_text
+from zoo.base.disk.files import write_text
+from zoo.base.languages import Language
+from zoo.base.talks import Talk
+from zoo.base.types import Instance, Seconds, UnitKind
 from zoo.formats.references import write_spans
-from zoo.languages import Language
 from zoo.metrics.latency import LAAL, MS, YAAL, Timing
 from zoo.metrics.longform import TimedSegment
 from zoo.metrics.quality import ChrF
 from zoo.metrics.rules import Rules
-from zoo.results.segments import NAME, ScoredSegment, write_segments
-from zoo.talks import Talk
-from zoo.types import Instance, Seconds, UnitKind
+from zoo.runs.rows.segments import NAME, ScoredSegment, write_segments
 
 
 def segments_of(

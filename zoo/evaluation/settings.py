@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
+from zoo.alignment.recognisers.base import Recogniser
+from zoo.base.errors import ZooError, check_choice, check_name, check_numbers
+from zoo.base.types import Convention
 from zoo.data.views import View
-from zoo.errors import ZooError, check_choice, check_name, check_numbers
 from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.resegmentation import Resegmentation, Resegmenter, check_encoder
 from zoo.metrics.rules import find_rules
 from zoo.metrics.significance import Resampling, Test
 from zoo.metrics.sums import SummedMetric
-from zoo.recognisers.base import Recogniser
-from zoo.types import Convention
 
 if TYPE_CHECKING:
     from zoo.systems.system import System  # imports Lightning; a recorded log has no knob
@@ -28,7 +28,7 @@ class Settings:
     Attributes:
         split: split of the corpus.
         development: split of the corpus whose talks are streamed too and set the latency regime of
-            a row (``zoo.results.regimes``); with it, the ranking of each regime is printed (None:
+            a row (``zoo.runs.rows.regimes``); with it, the ranking of each regime is printed (None:
             neither).
         talks: number of talks from the start of each split (None: all talks).
         view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zoo.errors import ZooError, unknown_choice
-from zoo.languages import language as find_language
+from zoo.base.errors import ZooError, unknown_choice
+from zoo.base.languages import language as find_language
 from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.significance import Estimate, Resampling, estimate_mean, estimate_quality
-from zoo.results.groups import test_set_label
-from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores
-from zoo.results.row import Row
-from zoo.results.segments import NAME, ScoredSegment, read_segments
+from zoo.runs.rows.groups import test_set_label
+from zoo.runs.rows.names import COMPUTATION_AWARE, SCORES, comet_scores
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.segments import NAME, ScoredSegment, read_segments
 
 SUFFIXES = ("", COMPUTATION_AWARE)
 

@@ -16,17 +16,17 @@ from rich.table import Table
 from sacrebleu import corpus_chrf, sentence_chrf
 
 from zoo.backbones.base import Backbone
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 from zoo.data.corpora import Corpus
 from zoo.data.views import sentences
-from zoo.errors import ZooError
 from zoo.evaluation.talks import reference_segments
-from zoo.languages import Language
 from zoo.metrics.flags import flag_speech
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 
 SENTENCES = 5  # number of sentences to stream
 # Duration of a sentence in seconds: long enough for several turns, short enough to compute soon.

@@ -4,18 +4,18 @@ import sys
 
 import torch
 
+from zoo.base.errors import ZooError
+from zoo.base.progress import wide_console
+from zoo.base.types import SAMPLE_RATE
 from zoo.config import plain
 from zoo.data.corpora import Corpus
 from zoo.data.transcripts import with_transcripts
-from zoo.errors import ZooError
 from zoo.evaluation import smoke
 from zoo.evaluation.loaded import Choices
 from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import check_talks
-from zoo.progress import wide_console
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE
 
 FAILED = 1  # exit code of a smoke test with a failed check
 

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import torch
 
-from zoo.errors import ZooError
+from zoo.alignment.recognisers.base import Recogniser
+from zoo.alignment.recognisers.clean_speech import clean_speech
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.progress import audio_progress
+from zoo.base.talks import Talk
+from zoo.base.types import Instance
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import reference_segments
-from zoo.languages import Language
 from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors
 from zoo.metrics.longform import TimedSegment
 from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel
@@ -18,11 +23,6 @@ from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech_pieces import split_speech
 from zoo.metrics.spoken_words import SpokenText, recognise_speech, score_spoken_words
-from zoo.progress import audio_progress
-from zoo.recognisers.base import Recogniser
-from zoo.recognisers.clean_speech import clean_speech
-from zoo.talks import Talk
-from zoo.types import Instance
 
 NO_RECOGNISER = "evaluation.recogniser is null."
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from zoo.base.machine.launch import is_main_process
+from zoo.base.talks import Talk
 from zoo.evaluation.callback import StreamingEvaluation
 from zoo.evaluation.independent_ranks import evaluation_trainer
 from zoo.evaluation.score import ScoredRun
-from zoo.lightning.datamodule import TalksDataModule
-from zoo.machine.launch import is_main_process
-from zoo.results.row import Row
-from zoo.results.settings import RowSettings
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.settings import RowSettings
+from zoo.systems.lightning.datamodule import TalksDataModule
 from zoo.systems.system import System
-from zoo.talks import Talk
 
 
 @dataclass(slots=True)

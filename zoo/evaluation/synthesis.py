@@ -1,6 +1,6 @@
 """Synthesizers alone, on reference texts (SimulU, Table 2).
 
-``python -m zoo.evaluation.synthesis synthesizer=NAME [key=value ...]`` synthesises the reference of
+``python -m zoo synthesis synthesizer=NAME [key=value ...]`` synthesises the reference of
 every segment and prints word and character error rates of a recogniser's transcripts, and UTMOS
 with ``evaluation.utmos``. The overrides are those of ``evaluate.py``.
 """
@@ -11,18 +11,18 @@ from statistics import fmean, stdev
 
 from torch import Tensor, nn
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.machine.commands import program
+from zoo.base.progress import show_progress
+from zoo.base.types import SAMPLE_RATE
 from zoo.config import Config, build, machine, run_composed
-from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import reference_segments
-from zoo.languages import Language
-from zoo.machine.commands import program
 from zoo.metrics.asr import speech_errors
-from zoo.progress import show_progress
 from zoo.synthesizers.cascade import Cascade
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE
 
 BATCH = 8  # texts that are synthesised together
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Talk, of_one_name
 from zoo.data.corpora import Corpus
-from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
-from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment, first_blank
-from zoo.talks import Talk, of_one_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def check_talks(
             _check_references(talk, target)
         if streamed:
             # a slow import, which a recorded log does not need
-            from zoo.audio import files as audio
+            from zoo.base.audio import files as audio
 
             # raises ZooError for audio that cannot be read
             samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)

@@ -17,18 +17,18 @@ from rich.table import Table
 from torch import Tensor
 
 from zoo.backbones.base import Units
-from zoo.backbones.common.alignment import HeadAlignment
-from zoo.backbones.common.unit_attention import UnitAlignment
+from zoo.backbones.decoding.alignment import HeadAlignment
+from zoo.backbones.decoding.unit_attention import UnitAlignment
+from zoo.base.errors import ZooError
+from zoo.base.progress import show_progress
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request
 from zoo.config import Config, build, machine
 from zoo.data.views import sentences
-from zoo.errors import ZooError
 from zoo.evaluation.forced import forced_stream
-from zoo.progress import show_progress
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.simulu import SimulU
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request
 
 MOST_HEADS = 6  # of a mean
 MOST_ROWS = 12  # single heads that are printed

@@ -10,10 +10,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.talks import check_talk_name
+from zoo.base.types import Convention, EventKind, Instance, Seconds, StreamEvent
 from zoo.formats.text import Record
-from zoo.talks import check_talk_name
-from zoo.types import Convention, EventKind, Instance, Seconds, StreamEvent
 
 LONGEST: Seconds = 30 * 24 * 3600  # longest accepted stream
 # Most different units per second of source in a log; nobody speaks a tenth as fast. A network that

@@ -3,8 +3,8 @@
 from itertools import islice
 from pathlib import Path
 
-from zoo.disk.files import check_regular
-from zoo.errors import ZooError
+from zoo.base.disk.files import check_regular
+from zoo.base.errors import ZooError
 from zoo.formats.text import read_text
 
 DOCUMENTS = (".txt", ".pdf")  # suffixes

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from zoo.disk.files import check_regular
-from zoo.errors import ZooError, shorten
+from zoo.base.disk.files import check_regular
+from zoo.base.errors import ZooError, shorten
+from zoo.base.types import Term
 from zoo.formats.text import read_text
-from zoo.types import Term
 
 GLOSSARIES = (".txt", ".tsv")  # suffixes
 LARGEST = 100_000  # terms

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from zoo.errors import ZooError, check_choice
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Target
+from zoo.base.types import Instance
 from zoo.formats import omnisteval, simuleval, simulstream, streamuni
 from zoo.formats.checks import check_log
 from zoo.formats.pieces import PieceForm
 from zoo.formats.text import Line, read_list, read_records
-from zoo.languages import Language
-from zoo.talks import Segment, Target
-from zoo.types import Instance
 
 LogFormat = Literal["simuleval", "omnisteval", "simulstream", "streamuni"]
 Reader = Callable[[Sequence[Line], Path, Language], list[Instance]]

@@ -6,11 +6,11 @@ Times count from the start of the segment. Elapsed times are corrected already.
 from collections.abc import Sequence
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import Instance
 from zoo.formats import simuleval
 from zoo.formats.text import Line
-from zoo.languages import Language
-from zoo.types import Instance
 
 
 def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:

@@ -9,7 +9,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from zoo.errors import ZooError, check_choice
+from zoo.base.errors import ZooError, check_choice
 
 SPACE_MARK = "\u2581"  # SentencePiece
 _BYTE = re.compile(r"<0x([\dA-Fa-f]{2})>")  # SentencePiece, for a character without a piece

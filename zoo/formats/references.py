@@ -13,13 +13,13 @@ from pathlib import Path
 
 import yaml
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import Loader, bounded_number, check_depth
-from zoo.errors import ZooError
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import Loader, bounded_number, check_depth
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import Seconds
 from zoo.formats.segment_order import in_order
 from zoo.formats.text import read_lines, read_text, recording_names
-from zoo.talks import Segment, Talk, Target
-from zoo.types import Seconds
 
 # The two halves of a character beyond U+FFFF, as JSON escapes it and as earlier versions wrote it,
 # after escaped backslashes.

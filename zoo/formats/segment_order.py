@@ -4,9 +4,9 @@ import logging
 from collections.abc import Sequence
 from itertools import pairwise
 
-from zoo.errors import ZooError
-from zoo.talks import Segment
-from zoo.types import Seconds
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment
+from zoo.base.types import Seconds
 
 logger = logging.getLogger(__name__)
 

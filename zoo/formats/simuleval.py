@@ -2,8 +2,8 @@
 
 FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk, text, chunks,
 chunk_of, convention, batched, speech) restore a stream under every elapsed convention. The key
-events holds transcripts, truncations, flushes and cuts (``zoo.types.StreamEvent``), the keys stages
-and cpu hold its compute time (``zoo.types.StageTimes``).
+events holds transcripts, truncations, flushes and cuts (``zoo.base.types.StreamEvent``), the keys stages
+and cpu hold its compute time (``zoo.base.types.StageTimes``).
 
 A line of speech output (``SpeechOutputInstance``) names a wave file and has no text.
 """
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import bounded_whole
-from zoo.errors import ZooError
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import bounded_whole
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import ChunkTime, Instance, Seconds, StageTimes, StreamEvent
 from zoo.formats.checks import check_stream, read_event, reading
 from zoo.formats.speech import read_speech, read_wave, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_names
-from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance, Seconds, StageTimes, StreamEvent
 
 REQUIRED = ("prediction", "delays", "source_length")
 

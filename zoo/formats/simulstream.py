@@ -11,8 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from zoo.disk.files import write_text
-from zoo.errors import ZooError
+from zoo.base.disk.files import write_text
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import ChunkTime, Instance, StreamEvent
 from zoo.formats.checks import LONGEST, check_stream, reading
 from zoo.formats.pieces import (
     SPACE_MARK,
@@ -23,9 +25,7 @@ from zoo.formats.pieces import (
     named_form,
 )
 from zoo.formats.text import Line, Record, json_lines, recording_name
-from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance, StreamEvent
 
 BREAKS = str.maketrans("\t\n\v\f\r", "     ")  # they end a word like a space
 LEAST_NUMBERS = 5  # a stream of at least so many tokens is no translation if all are numbers

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from zoo.disk.files import write_text
-from zoo.errors import ZooError
+from zoo.base.disk.files import write_text
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Instance, Samples, SpeechOutput
 from zoo.formats.text import MS, Record, json_lines, milliseconds
 from zoo.streaming.playback import playback_intervals, start_positions
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Instance, Samples, SpeechOutput
 
 FOLDER = "speech"
 WAVES = "wavs"  # SimulEval's folder of wave files, beside its log
@@ -58,7 +58,7 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
         return
 
     # imported here, because the import is slow and a log of text does not need it
-    from zoo.audio import files as audio
+    from zoo.base.audio import files as audio
     from zoo.streaming.waveforms import mix, timeline
 
     (folder / FOLDER).mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
             f"keep the folder {FOLDER!r} beside its log."
         )
 
-    from zoo.audio import files as audio  # a slow import, which a log of text does not need
+    from zoo.base.audio import files as audio  # a slow import, which a log of text does not need
 
     wave = audio.load(path)
     silence = wave.new_zeros(1)  # its index is known once all lengths are known
@@ -173,7 +173,7 @@ def read_wave(record: Record, *, log: Path, where: str) -> tuple[SpeechOutput, .
     if path is None:
         raise ZooError(f"{where} names the wave file {named}, which is missing.")
 
-    from zoo.audio import files as audio  # a slow import, which a log of text does not need
+    from zoo.base.audio import files as audio  # a slow import, which a log of text does not need
 
     wave = audio.load(path)
     first = float(record["prediction_offset"])

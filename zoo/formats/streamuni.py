@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Segment, Target
+from zoo.base.types import SAMPLE_RATE, Instance, Seconds
 from zoo.formats.checks import check_stream, number_field, object_field, text_field
 from zoo.formats.text import Line, Record, recording_name
-from zoo.languages import Language
-from zoo.talks import Segment, Target
-from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 EMISSION_RATE = 22_050  # samples per second of emissions: the tool loads audio at this rate
 

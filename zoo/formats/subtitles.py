@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from math import inf
 
-from zoo.types import Instance, Seconds
+from zoo.base.types import Instance, Seconds
 
 # Two lines of 42 columns, 21 characters per second: as MuST-Cinema (Karakanta et al., 2020).
 COLUMNS = 42

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.parsing import parse_list, parse_object
-from zoo.errors import ZooError
-from zoo.types import Seconds
+from zoo.base.disk.parsing import parse_list, parse_object
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 
 Record = dict[str, Any]  # one JSON object of a log
 

@@ -10,13 +10,8 @@ from functools import partial
 from math import inf
 from typing import ClassVar, Literal, get_args
 
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.history.base import History, frames_beyond, longest_within
-from zoo.history.restart import Auto, Restart, decide_restart
-from zoo.history.speech import Speech
-from zoo.history.voice_activity import DetectorState, VoiceActivity
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -26,6 +21,11 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.history.base import History, frames_beyond, longest_within
+from zoo.history.restart import Auto, Restart, decide_restart
+from zoo.history.speech import Speech
+from zoo.history.voice_activity import DetectorState, VoiceActivity
+from zoo.streaming.session import Session
 
 CutMoment = Literal["with_text", "always"]
 AlignedRows = Literal["kept", "hypothesis"]

@@ -3,8 +3,7 @@
 from math import isinf
 from typing import Any, ClassVar
 
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -14,6 +13,7 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.streaming.session import Session
 
 
 class History:

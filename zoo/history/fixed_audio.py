@@ -8,11 +8,8 @@ whose ``FixedAudioHistorySelection`` is the baseline and refers to Ma et al. (20
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zoo.errors import check_numbers
-from zoo.history.base import History, frames_beyond, longest_within
-from zoo.history.recent_words import start_of_last_words
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -21,6 +18,9 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.history.base import History, frames_beyond, longest_within
+from zoo.history.recent_words import start_of_last_words
+from zoo.streaming.session import Session
 
 
 @dataclass(kw_only=True, eq=False)

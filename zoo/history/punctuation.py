@@ -7,9 +7,9 @@ may include the full stop of an abbreviation or a number.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from zoo.errors import ZooError, check_choice
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.types import Hypothesis
 from zoo.history.attended import AttendedHistory
-from zoo.types import Hypothesis
 
 Keep = Literal["after", "sentence"]
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Hypothesis
 from zoo.history.attended import AttendedHistory
-from zoo.types import Hypothesis
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,10 +5,8 @@ The setting of AlignAtt, EDAtt and most published latency-quality curves.
 
 from typing import ClassVar
 
-from zoo.errors import ZooError, check_numbers
-from zoo.history.base import History
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -18,6 +16,8 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.history.base import History
+from zoo.streaming.session import Session
 
 
 class ReferenceSegments(History):

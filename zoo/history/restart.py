@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import SAMPLE_RATE, Cut, Frames, Hypothesis, Samples, Seconds
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Cut, Frames, Hypothesis, Samples, Seconds
 
 Auto = Literal["auto"]
 NEIGHBOUR_SECONDS: Seconds = 1.0

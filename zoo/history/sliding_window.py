@@ -6,10 +6,8 @@ Sen et al. (2022), "Simultaneous Translation for Unsegmented Input: A Sliding Wi
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zoo.errors import check_numbers
-from zoo.history.base import History, frames_beyond, longest_within
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -18,6 +16,8 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.history.base import History, frames_beyond, longest_within
+from zoo.streaming.session import Session
 
 
 @dataclass(kw_only=True, eq=False)

@@ -6,9 +6,9 @@ music and noise, and a text that is kept over a long pause no longer helps.
 
 from dataclasses import dataclass
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Seconds
 from zoo.history.voice_activity import VoiceActivity
-from zoo.types import Seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

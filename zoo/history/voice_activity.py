@@ -18,11 +18,8 @@ from typing import Any, ClassVar, get_args
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.history.base import History
-from zoo.history.restart import Auto, Restart, decide_restart
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -32,6 +29,9 @@ from zoo.types import (
     Seconds,
     StreamOutline,
 )
+from zoo.history.base import History
+from zoo.history.restart import Auto, Restart, decide_restart
+from zoo.streaming.session import Session
 
 WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
 VOICED = 0.5  # probability of speech above which Silero VAD calls a window speech

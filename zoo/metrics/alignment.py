@@ -16,9 +16,9 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import UnitKind
 from zoo.metrics.quality import BLEU
-from zoo.types import UnitKind
 
 RIGHT, WRONG, ADDED, REPEATED = "=x+r"
 MAX_DISTANCE = 20  # units between a repetition and what it repeats

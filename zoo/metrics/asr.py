@@ -14,9 +14,9 @@ from transformers.models.whisper.english_normalizer import (
     EnglishTextNormalizer,
 )
 
-from zoo.disk.files import portable_name
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.disk.files import portable_name
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
 from zoo.metrics.longform import join_units, spacing
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.resegmentation import MWER, Resegmenter

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Protocol
 
-from zoo.types import Seconds
+from zoo.base.types import Seconds
 
 DRIFT_WINDOW: Seconds = 60.0
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 
-from zoo.types import Seconds
+from zoo.base.types import Seconds
 
 
 def fbk_elapsed(

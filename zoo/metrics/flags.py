@@ -7,11 +7,11 @@ from math import inf
 from typing import Protocol
 from unicodedata import is_normalized, normalize
 
+from zoo.base.types import Instance, Seconds, SpeechOutput, UnitKind
 from zoo.metrics.degeneracy import DEGENERATE
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
-from zoo.types import Instance, Seconds, SpeechOutput, UnitKind
 
 END_SHARE = 0.95  # share of the source; output after it counts as written at the end
 LATE_SHARE = 0.9  # maximum share of the units that may be written at the end

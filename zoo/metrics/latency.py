@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
-from zoo.types import Seconds
+from zoo.base.types import Seconds
 
 MS = 1000.0  # milliseconds per second
 SOURCE_TOKEN_MS = 300.0  # ATD assumes this duration of a spoken word

@@ -6,7 +6,8 @@ from functools import partial
 from itertools import chain
 from math import inf
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Convention, Instance, Seconds, UnitKind
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing, milliseconds
 from zoo.metrics.quality import BLEU
@@ -16,7 +17,6 @@ from zoo.metrics.rules import Rules, find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score
 from zoo.metrics.sums import SummedMetric
-from zoo.types import Convention, Instance, Seconds, UnitKind
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
 

@@ -13,10 +13,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, whitespace
 
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import UnitKind
 from zoo.metrics.rules import Rules
-from zoo.types import UnitKind
 
 LONG_WORK = 10**9  # products of words that mweralign compares: more than ten seconds
 

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 from zoo.metrics.latency import WeightedMean
-from zoo.types import Seconds
 
 LONGEST: Seconds = 10.0  # duration of a scored piece; the network was trained on single sentences
 HELP = (

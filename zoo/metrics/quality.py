@@ -13,8 +13,8 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
 from sacrebleu.metrics.ter import TER as SacreTER
 
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
 from zoo.metrics.latency import WeightedMean
 
 

@@ -12,8 +12,8 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.base.types import Seconds
 from zoo.metrics.signature import Score, signature
-from zoo.types import Seconds
 
 NAME = "HumanRating"
 WORST, BEST = 1, 4

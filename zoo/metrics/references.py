@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from zoo.errors import ZooError
-from zoo.types import Instance, Seconds
+from zoo.base.errors import ZooError
+from zoo.base.types import Instance, Seconds
 
 UNLIKE = 100.0  # ratio of two durations that cannot be those of the same talk
 
@@ -19,7 +19,7 @@ class HasText(Protocol):
 
 
 class TimedSegment(Protocol):
-    """A segment with start, duration and translations, such as ``zoo.talks.Segment``."""
+    """A segment with start, duration and translations, such as ``zoo.base.talks.Segment``."""
 
     @property
     def offset(self) -> Seconds:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from zoo.errors import ZooError, check_choice
-from zoo.languages import Language
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.languages import Language
 from zoo.metrics.meaning_segmenter import WordEncoder, meaning_segment
 from zoo.metrics.mwer_segmenter import mwer_segment
 from zoo.metrics.rules import Rules

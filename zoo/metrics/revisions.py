@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from zoo.base.types import Instance
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score, signature
-from zoo.types import Instance
 
 
 def normalized_erasure(instances: Sequence[Instance]) -> Score | None:

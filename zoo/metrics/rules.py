@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zoo.errors import check_choice
-from zoo.types import UnitKind
+from zoo.base.errors import check_choice
+from zoo.base.types import UnitKind
 
 
 @dataclass(frozen=True, slots=True)

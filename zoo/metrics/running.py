@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Instance, Seconds
 from zoo.metrics.latency import LAAL, Timing
 from zoo.metrics.longform import timed_segments
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import MWER
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import prepare_instances, value_of
-from zoo.types import Instance, Seconds
 
 
 def running_latency(

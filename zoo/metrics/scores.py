@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, TypeVar
 
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import Convention, Instance
 from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Timing
 from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.rules import Rules
@@ -16,7 +17,6 @@ from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech import SPEECH_METRICS, SpeechMetric, SpeechTiming
 from zoo.metrics.sums import SummedMetric, reset
 from zoo.streaming.elapsed import with_convention
-from zoo.types import Convention, Instance
 
 logger = logging.getLogger(__name__)
 

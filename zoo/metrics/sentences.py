@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import Convention, Instance
 from zoo.metrics.degeneracy import DEGENERACY_METRICS
 from zoo.metrics.latency import SENTENCE_METRICS, SegmentLatency, Timing
 from zoo.metrics.references import check_units
@@ -13,7 +14,6 @@ from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score
 from zoo.metrics.speech import SpeechATD
 from zoo.metrics.sums import SummedMetric
-from zoo.types import Convention, Instance
 
 
 def score_sentences(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
-from zoo.version import __version__
+from zoo.base.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.significance import PairedTest, Result, estimate_ci
 
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.base.errors import ZooError, check_choice, check_numbers
 from zoo.metrics.quality import CorpusQuality
 
 Test = Literal["bootstrap", "randomisation"]

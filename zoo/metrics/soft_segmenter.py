@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
 from zoo.metrics.monotone import align_monotone
 from zoo.metrics.moses import moses_tokens
 

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from zoo.base.types import SAMPLE_RATE, Instance, Seconds
 from zoo.metrics.latency import MS, WeightedMean, token_delay
 from zoo.streaming.playback import playback_intervals
-from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 TARGET_TOKEN_MS = 300.0  # ATD assumes this duration of a spoken target word
 SHORTEST_GAP: Seconds = 0.5 / SAMPLE_RATE  # a shorter gap is a rounding error

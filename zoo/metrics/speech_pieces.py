@@ -8,10 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import SAMPLE_RATE, Instance, Seconds, SpeechOutput
 from zoo.metrics.speech import SHORTEST_GAP
 from zoo.streaming.playback import playback_intervals
-from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechOutput
 
 LONGEST: Seconds = 25.0  # maximum duration of a piece; the window of Whisper is 30 s
 # Maximum silence between two outputs of a piece; without silence, recognisers join their words.

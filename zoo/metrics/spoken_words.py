@@ -24,7 +24,9 @@ What differs here, or is open in what could be read of the paper:
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from zoo.languages import Language
+from zoo.alignment.recognisers.base import Recogniser, TimedRecogniser
+from zoo.base.languages import Language
+from zoo.base.types import Convention, Instance, Seconds
 from zoo.metrics.asr import Normaliser, asr_facts
 from zoo.metrics.drift import DRIFT_WINDOW, drift, segment_lags
 from zoo.metrics.latency import WeightedMean
@@ -35,10 +37,8 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech_pieces import SpeechPiece, split_speech
-from zoo.recognisers.base import Recogniser, TimedRecogniser
 from zoo.streaming.elapsed import with_convention
 from zoo.streaming.playback import playback_intervals
-from zoo.types import Convention, Instance, Seconds
 
 LATENCIES = ("LongYAAL", "LongYAAL_CA")
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
+from zoo.base.languages import Language
 from zoo.formats.glossary import read_glossary
-from zoo.languages import Language
 from zoo.metrics.quality import BLEU, CorpusQuality
 
 

@@ -8,14 +8,14 @@ transcripts (Table 4, there of prefixes of sentences).
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Instance
 from zoo.metrics.asr import Normaliser
 from zoo.metrics.latency import WeightedMean
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
 from zoo.streaming.segments import source_segments
-from zoo.types import Instance
 
 UNMATCHED = ("LostWords", "InventedWords", "DoubledWords")  # scores of words without counterpart
 RUN = 3  # words; shorter runs of words without counterpart are errors of any recogniser

@@ -7,14 +7,14 @@ references and are left out (docs/corpora.md).
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Convention, Instance, Seconds
 from zoo.metrics.latency import ATD, DAL, SegmentLatency, Timing
 from zoo.metrics.longform import TimedSegment, join_units, relative_times, spacing
 from zoo.metrics.references import check_units
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score
-from zoo.types import Convention, Instance, Seconds
 
 # Latencies of a sentence that do not depend on its reference.
 SENTENCE_METRICS: dict[str, type[SegmentLatency]] = {"ATD": ATD, "DAL": DAL}

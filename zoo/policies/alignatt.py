@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Frames, Hypothesis
 from zoo.policies.attention import AttentionGuided
-from zoo.types import Frames, Hypothesis
 
 
 @dataclass(kw_only=True, eq=False)

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import Any, ClassVar
 
+from zoo.base.types import Capability, Decision, Hypothesis, Request, Samples, StreamOutline
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Hypothesis, Request, Samples, StreamOutline
 
 DecisionGenerator = Generator[Request, Hypothesis, Decision]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Frames
 from zoo.policies.attention import AttentionGuided
-from zoo.types import Frames
 
 
 @dataclass(kw_only=True, eq=False)

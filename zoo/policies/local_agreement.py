@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Capability, Decision, Hypothesis, Request
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Hypothesis, Request
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from zoo.base.types import Capability, Decision, Request
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Request
 
 
 class ReadAll(Policy):

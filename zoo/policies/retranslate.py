@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import ClassVar
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Capability, Decision, Request, Samples
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Request, Samples
 
 
 @dataclass(slots=True)

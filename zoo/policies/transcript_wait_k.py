@@ -12,16 +12,8 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.policies.base import DecisionGenerator, Policy
-from zoo.policies.truncation import (
-    SentenceDetector,
-    Truncation,
-    paper_truncation,
-    released_truncation,
-)
-from zoo.streaming.session import Session
-from zoo.types import (
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.types import (
     SAMPLE_RATE,
     Capability,
     Cut,
@@ -34,6 +26,14 @@ from zoo.types import (
     StreamOutline,
     Task,
 )
+from zoo.policies.base import DecisionGenerator, Policy
+from zoo.policies.truncation import (
+    SentenceDetector,
+    Truncation,
+    paper_truncation,
+    released_truncation,
+)
+from zoo.streaming.session import Session
 
 Convention = Literal["paper", "released"]
 

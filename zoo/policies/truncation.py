@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from zoo.languages import Language
+from zoo.base.languages import Language
 from zoo.streaming.abbreviations import SENTENCE_ABBREVIATIONS
 
 STRONG = ".?!;。？！；؟؛"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import SAMPLE_RATE, Capability, Decision, Request, Seconds
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Decision, Request, Seconds
 
 
 @dataclass(eq=False)

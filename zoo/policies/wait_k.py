@@ -11,10 +11,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from zoo.errors import check_choice, check_numbers
+from zoo.base.errors import check_choice, check_numbers
+from zoo.base.types import Capability, Decision, Frames, Hypothesis, Request, Samples, Task
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Frames, Hypothesis, Request, Samples, Task
 
 Count = Literal["chunks", "words"]
 

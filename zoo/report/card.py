@@ -1,6 +1,6 @@
 """Model cards: front matter of the Hugging Face hub, text, and recorded scores.
 
-``python -m zoo.report.card FOLDER [FOLDER ...] --results RUN [RUN ...]`` writes the scores of
+``python -m zoo card FOLDER [FOLDER ...] --results RUN [RUN ...]`` writes the scores of
 finished evaluations into the cards of exported checkpoints; what else a card says is kept.
 """
 
@@ -13,15 +13,15 @@ from typing import Any
 
 import yaml
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_yaml
-from zoo.errors import ZooError
-from zoo.machine.commands import named_path, program, run_script
-from zoo.machine.hints import job_command
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import parse_yaml
+from zoo.base.errors import ZooError
+from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.hints import job_command
 from zoo.report.markdown import markdown_table, score_cells, score_headings, system_name
-from zoo.results.names import find_entry
-from zoo.results.record import Evaluation, read_evaluations, shown_columns
-from zoo.results.row import Row
+from zoo.runs.rows.names import find_entry
+from zoo.runs.rows.record import Evaluation, read_evaluations, shown_columns
+from zoo.runs.rows.row import Row
 
 CARD = "README.md"
 SCORES = "## Scores"

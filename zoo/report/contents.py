@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from zoo.report.table import cell, number, significance_notes
-from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, REGIME, Entry, columns, find_entry, main_score
-from zoo.results.regimes import REGIMES
-from zoo.results.row import Row
+from zoo.runs.rows.groups import by_system, by_test_set, test_set_label
+from zoo.runs.rows.names import COMPUTATION_AWARE, REGIME, Entry, columns, find_entry, main_score
+from zoo.runs.rows.regimes import REGIMES
+from zoo.runs.rows.row import Row
 
 
 @dataclass(frozen=True, slots=True)

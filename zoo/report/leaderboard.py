@@ -1,6 +1,6 @@
 """The leaderboard: shipped systems, best first, and figures of papers in a table of their own.
 
-``python -m zoo.report.leaderboard RUN [RUN ...] --record docs/leaderboard.json`` writes the page of
+``python -m zoo leaderboard RUN [RUN ...] --record docs/leaderboard.json`` writes the page of
 finished evaluations, and what the page needs of them, from which it can be written again.
 """
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import yaml
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_yaml
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.machine.commands import named_path, program, run_script
-from zoo.machine.hints import job_command
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import parse_yaml
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.hints import job_command
 from zoo.report.markdown import markdown_table, score_cells, score_headings, system_name
-from zoo.results.groups import by_test_set
-from zoo.results.names import main_score, table_kind
-from zoo.results.record import Evaluation, read_evaluations, shown_columns, write_evaluations
-from zoo.results.row import Row, TestSet, first_problem
-from zoo.results.settings import STRICT
+from zoo.runs.rows.groups import by_test_set
+from zoo.runs.rows.names import main_score, table_kind
+from zoo.runs.rows.record import Evaluation, read_evaluations, shown_columns, write_evaluations
+from zoo.runs.rows.row import Row, TestSet, first_problem
+from zoo.runs.rows.settings import STRICT
 
 DOCS = Path("docs")  # of the repository, from whose top folder the command is run
 
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def read_published(path: Path) -> Published:
     """Read the figures of papers. Raises ZooError for a file of another form."""
-    from pydantic import TypeAdapter, ValidationError  # as in zoo.results.row
+    from pydantic import TypeAdapter, ValidationError  # as in zoo.runs.rows.row
 
     try:
         content = parse_yaml(path.read_text(encoding="utf-8"))
@@ -138,7 +138,7 @@ This page is generated. Evaluate the shipped systems and write it again by
 
 ```sh
 python evaluate.py experiment=leaderboard
-python -m zoo.report.leaderboard outputs/evaluate/RUN --record docs/leaderboard.json
+python -m zoo leaderboard outputs/evaluate/RUN --record docs/leaderboard.json
 ```"""
 _SHIPPED = """The small models in `checkpoints/` on the built-in corpus, which is synthetic speech
 with a closed grammar ([minitalks](minitalks.md)). Rows are ordered by quality; compare systems at

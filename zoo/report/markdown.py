@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from zoo.report.table import cell
-from zoo.results.names import Column
-from zoo.results.row import Row
+from zoo.runs.rows.names import Column
+from zoo.runs.rows.row import Row
 
 
 def system_name(row: Row) -> str:

@@ -5,9 +5,9 @@ from itertools import groupby
 
 from zoo.report.table import P_VALUE, number
 from zoo.report.text_table import TextTable
-from zoo.results.groups import test_set_label
-from zoo.results.matched import MatchedCurve
-from zoo.results.names import COMPUTATION_AWARE, find_entry
+from zoo.runs.rows.groups import test_set_label
+from zoo.runs.rows.matched import MatchedCurve
+from zoo.runs.rows.names import COMPUTATION_AWARE, find_entry
 
 LEFT_OUT = ("chrF",)  # a quality that only ``matched.json`` has
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from zoo.disk.files import write_bytes
+from zoo.base.disk.files import write_bytes
+from zoo.base.talks import Talk
 from zoo.report.contents import headline, score_tables, signatures
 from zoo.report.matched import matched_tables
 from zoo.report.palette import STYLES
@@ -19,12 +20,11 @@ from zoo.report.render import json_block, render
 from zoo.report.sounds import Sound, source_sounds, speech_sounds
 from zoo.report.stages import stage_bars
 from zoo.report.text_table import TextTable
-from zoo.results.matched import MatchedCurve
-from zoo.results.ratings import RatedRow
-from zoo.results.row import Row
-from zoo.results.streams import ReportStream
+from zoo.runs.rows.matched import MatchedCurve
+from zoo.runs.rows.ratings import RatedRow
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.streams import ReportStream
 from zoo.streaming.stages import STAGES
-from zoo.talks import Talk
 
 MAX_BYTES = 15_000_000
 

@@ -9,21 +9,21 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
+from zoo.base.languages import Language, language
+from zoo.base.talks import Talk
+from zoo.base.types import Instance, Seconds, StreamEvent
 from zoo.formats.speech import mix_file, target_file
-from zoo.languages import Language, language
 from zoo.metrics.alignment import RIGHT, align, mark_repetitions
 from zoo.metrics.drift import segment_lags
 from zoo.report.contents import sharers
 from zoo.report.palette import STYLES, places
-from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, SCORES, comet_scores, find_entry, outside_entries
-from zoo.results.ratings import row_id
-from zoo.results.row import Row, TestSet
-from zoo.results.streams import ReportStream
+from zoo.runs.rows.groups import by_test_set, test_set_label
+from zoo.runs.rows.names import COMPUTATION_AWARE, SCORES, comet_scores, find_entry, outside_entries
+from zoo.runs.rows.ratings import row_id
+from zoo.runs.rows.row import Row, TestSet
+from zoo.runs.rows.streams import ReportStream
 from zoo.streaming.elapsed import finish_times
 from zoo.streaming.playback import playback_intervals
-from zoo.talks import Talk
-from zoo.types import Instance, Seconds, StreamEvent
 
 Json = Any
 

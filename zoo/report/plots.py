@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 
 from zoo.report.figures import lay_out, write_png, write_svg
 from zoo.report.palette import STYLES, places
-from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import COMPUTATION_AWARE, main_score
-from zoo.results.row import Row
+from zoo.runs.rows.groups import by_system, by_test_set, test_set_label
+from zoo.runs.rows.names import COMPUTATION_AWARE, main_score
+from zoo.runs.rows.row import Row
 
 MANY = 4  # maximum number of systems whose points are all labelled; of more, only the ends are
 GREY = "#8a8a86"

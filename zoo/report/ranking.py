@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from zoo.report.table import DASH, cell
 from zoo.report.text_table import TextTable
-from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.names import find_entry, main_score
-from zoo.results.regimes import LATENCY, LIMITS, OUTSIDE, REGIMES, is_development, set_by
-from zoo.results.row import Row
+from zoo.runs.rows.groups import by_test_set, test_set_label
+from zoo.runs.rows.names import find_entry, main_score
+from zoo.runs.rows.regimes import LATENCY, LIMITS, OUTSIDE, REGIMES, is_development, set_by
+from zoo.runs.rows.row import Row
 
 QUALITY = "XCOMET_XL"  # by which the campaign ranks
 OTHERS = ("BLEU", "chrF")  # qualities that are listed too
@@ -21,7 +21,7 @@ def ranking_tables(rows: Sequence[Row]) -> list[TextTable]:
     rows. Systems that receive the reference segments, which no live stream has, are left out.
 
     Args:
-        rows: rows of results with their regimes (``zoo.results.regimes``).
+        rows: rows of results with their regimes (``zoo.runs.rows.regimes``).
     """
     ranked = [row for row in rows if row.settings.regime and not row.has_reference_segments]
     tested = {_languages(row) for row in ranked if not is_development(row)}

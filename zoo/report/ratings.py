@@ -5,9 +5,9 @@ from itertools import groupby
 
 from zoo.report.table import DASH, number
 from zoo.report.text_table import TextTable
-from zoo.results.groups import test_set_label
-from zoo.results.names import HUMAN_RATING, find_entry
-from zoo.results.ratings import RatedRow
+from zoo.runs.rows.groups import test_set_label
+from zoo.runs.rows.names import HUMAN_RATING, find_entry
+from zoo.runs.rows.ratings import RatedRow
 
 HEADERS = (
     "system",

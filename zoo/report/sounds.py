@@ -12,12 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.tar_members import last_change
+from zoo.base.disk.tar_members import last_change
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.formats.speech import target_file
 from zoo.report.payload import talks_in_order
-from zoo.results.row import Row
-from zoo.results.streams import ReportStream
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.runs.rows.row import Row
+from zoo.runs.rows.streams import ReportStream
 
 # On libsndfile's scale, 0.9 is MP3 at a constant 24 kbit/s for 16 kHz speech, and 0.95 is Opus at
 # about 16 kbit/s.
@@ -148,7 +148,7 @@ def _encoded(
     # slow imports, which a report without audio does not need
     import soundfile
 
-    from zoo.audio import files as audio
+    from zoo.base.audio import files as audio
 
     samples = audio.load(path, start=start, duration=duration).numpy()
     options: dict[str, Any] = _OPUS if opus else _MP3

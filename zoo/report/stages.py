@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zoo.report.table import number
-from zoo.results.groups import by_test_set, test_set_label
-from zoo.results.row import Row
+from zoo.runs.rows.groups import by_test_set, test_set_label
+from zoo.runs.rows.row import Row
 from zoo.streaming.stages import STAGES
 
 

@@ -9,11 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from zoo.errors import ZooError, unknown_choice
+from zoo.base.errors import ZooError, unknown_choice
 from zoo.report.table import DASH, cell, number, significance_notes
-from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import REGIME, Column, columns, find_entry
-from zoo.results.row import Row, TalkScores
+from zoo.runs.rows.groups import by_system, by_test_set, test_set_label
+from zoo.runs.rows.names import REGIME, Column, columns, find_entry
+from zoo.runs.rows.row import Row, TalkScores
 
 
 def chosen_columns(rows: Sequence[Row], names: Sequence[str] | None) -> list[Column]:

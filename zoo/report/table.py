@@ -8,9 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from zoo.results.groups import by_system, by_test_set, test_set_label
-from zoo.results.names import REGIME, Column, columns
-from zoo.results.row import Row, TestSet
+from zoo.runs.rows.groups import by_system, by_test_set, test_set_label
+from zoo.runs.rows.names import REGIME, Column, columns
+from zoo.runs.rows.row import Row, TestSet
 
 DASH = "–"  # a score that is not defined
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import parse_yaml
-from zoo.disk.run_folder import METRICS, OVERRIDES, PROVENANCE, RUN_CARD
-from zoo.languages import language
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import parse_yaml
+from zoo.base.disk.run_folder import METRICS, OVERRIDES, PROVENANCE, RUN_CARD
+from zoo.base.languages import language
+from zoo.base.types import Seconds
 from zoo.metrics.alignment import REPEATED, RIGHT, WRONG, align, mark_repetitions
 from zoo.report.palette import STYLES
 from zoo.report.render import render
 from zoo.report.sounds import Sound, excerpt
 from zoo.report.table import number
-from zoo.results.names import find_entry, main_score
-from zoo.results.segments import ScoredSegment
-from zoo.results.training import STEP, WANDB_ADDRESS, Sample, TrainingRun, read_training
-from zoo.types import Seconds
+from zoo.runs.rows.names import find_entry, main_score
+from zoo.runs.rows.segments import ScoredSegment
+from zoo.runs.rows.training import STEP, WANDB_ADDRESS, Sample, TrainingRun, read_training
 
 PAGE, PLOT = "training.html", "training.png"
 CLIP: Seconds = 30.0  # longest source audio of a sample

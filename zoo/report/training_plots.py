@@ -14,13 +14,13 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from zoo.disk.files import atomic_file
+from zoo.base.disk.files import atomic_file
 from zoo.report.figures import lay_out, write_png, write_svg
 from zoo.report.palette import STYLES
 from zoo.report.plots import GREY, STYLE
-from zoo.results.names import main_score
-from zoo.results.settings import Axis
-from zoo.results.training import MEAN, Point, TrainingRun
+from zoo.runs.rows.names import main_score
+from zoo.runs.rows.settings import Axis
+from zoo.runs.rows.training import MEAN, Point, TrainingRun
 
 WIDTH, HEIGHT = 5.0, 3.3  # of a panel, in inches
 COLUMNS = 3

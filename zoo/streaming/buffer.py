@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from zoo.types import Samples, SpeechChunk
+from zoo.base.types import Samples, SpeechChunk
 
 
 class ChunkBuffer:

@@ -3,7 +3,7 @@
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from zoo.types import Instance, Seconds
+from zoo.base.types import Instance, Seconds
 
 
 class StreamCallback(Callback):

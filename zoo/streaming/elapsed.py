@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import get_args
 
-from zoo.errors import ZooError, check_choice, unknown_choice
-from zoo.types import ChunkTime, Convention, Instance, Seconds, queue_finish_times
+from zoo.base.errors import ZooError, check_choice, unknown_choice
+from zoo.base.types import ChunkTime, Convention, Instance, Seconds, queue_finish_times
 
 
 def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Seconds]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechOutput
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds, SpeechOutput
 
 # ``playback_intervals`` and ``start_positions`` apply one rule, the former to exact seconds for
 # metrics, the latter to whole samples for waveforms. Neither result can be computed from the other:

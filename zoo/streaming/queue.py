@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from torch.utils.data import IterableDataset
 
+from zoo.base.talks import Talk
 from zoo.streaming.ranks import ranks
-from zoo.talks import Talk
 
 _NUMBERS = itertools.count()
 

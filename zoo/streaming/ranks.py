@@ -12,8 +12,8 @@ from functools import cache
 
 from torch import distributed
 
-from zoo.errors import ZooError
-from zoo.types import Seconds
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 
 BEAT: Seconds = 2.0  # interval of the heartbeats
 SILENT: Seconds = 30.0  # a rank without a heartbeat for this time has stopped

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zoo.types import EventKind, Instance, Seconds
+from zoo.base.types import EventKind, Instance, Seconds
 
 # Kinds of events after which less audio is kept.
 DROPPING: Sequence[EventKind] = ("truncation", "flush", "restart", "cut")

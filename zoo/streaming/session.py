@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.languages import Language
-from zoo.streaming.text import TextStream
-from zoo.types import (
+from zoo.base.languages import Language
+from zoo.base.types import (
     NO_CONTEXT,
     SAMPLE_RATE,
     Context,
@@ -23,6 +22,7 @@ from zoo.types import (
     SpeechChunk,
     StreamEvent,
 )
+from zoo.streaming.text import TextStream
 
 
 def empty_token_ids() -> Tensor:

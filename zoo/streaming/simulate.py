@@ -8,12 +8,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo.languages import Language
-from zoo.machine.devices import pending_work
-from zoo.streaming.session import Session
-from zoo.streaming.spool import SpeechSpool
-from zoo.streaming.stages import StageMeter, measure_stages
-from zoo.types import (
+from zoo.base.languages import Language
+from zoo.base.machine.devices import pending_work
+from zoo.base.types import (
     SAMPLE_RATE,
     Action,
     ChunkTime,
@@ -27,6 +24,9 @@ from zoo.types import (
     StreamEvent,
     queue_finish_times,
 )
+from zoo.streaming.session import Session
+from zoo.streaming.spool import SpeechSpool
+from zoo.streaming.stages import StageMeter, measure_stages
 
 
 class SimulatedSystem(Protocol):

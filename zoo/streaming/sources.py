@@ -6,13 +6,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from zoo.audio import files as audio
-from zoo.audio.arrays import Waveform, to_mono
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.audio import files as audio
+from zoo.base.audio.arrays import Waveform, to_mono
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.talks import Talk, without_references
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds
 from zoo.streaming.simulate import Source
-from zoo.talks import Talk, without_references
-from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 WARM_UP: Seconds = 4.0  # longest audio of a warm-up
 DAY: Seconds = 24 * 3600.0  # live audio is checked as a talk of this duration

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.base.types import SAMPLE_RATE, Samples
 
 BLOCK: Samples = 10 * 60 * SAMPLE_RATE  # size of the speech that is held in memory, and of a file
 

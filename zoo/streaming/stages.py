@@ -10,7 +10,7 @@ from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar
 from typing import Literal, get_args
 
-from zoo.types import Seconds
+from zoo.base.types import Seconds
 
 Stage = Literal["features", "encoder", "prefill", "decode", "policy", "synthesizer"]
 OTHER = "other"  # time of a step outside of all stages

@@ -7,6 +7,7 @@ from typing import Self
 
 from torch import Tensor
 
+from zoo.base.types import SAMPLE_RATE, Instance, Seconds
 from zoo.streaming.segments import SourceSegment, source_segments
 from zoo.streaming.simulate import (
     SimulatedSystem,
@@ -17,7 +18,6 @@ from zoo.streaming.simulate import (
     to_instance,
 )
 from zoo.streaming.waveforms import timeline
-from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 SHOWN = 60  # characters of a text that a repr shows
 

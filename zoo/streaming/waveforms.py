@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from zoo.base.types import SAMPLE_RATE, Instance
 from zoo.streaming.playback import start_positions
-from zoo.types import SAMPLE_RATE, Instance
 
 FULL_SCALE = 1.0  # largest sample magnitude that an audio file can hold
 

@@ -12,8 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.alignment import z_score
-from zoo.types import Samples
+from zoo.backbones.decoding.alignment import z_score
+from zoo.base.types import Samples
 
 Normalisation = Literal["none", "share", "z_score"]
 Assignment = Literal["argmax", "monotone"]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.languages import Language
+from zoo.base.languages import Language
+from zoo.base.types import Capability
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability
 
 
 class Synthesizer(ABC):

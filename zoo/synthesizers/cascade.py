@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.batches import put
-from zoo.languages import Language
+from zoo.backbones.decoding.batches import put
+from zoo.base.languages import Language
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 

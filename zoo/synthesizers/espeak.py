@@ -9,9 +9,9 @@ import espeakng_loader
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, check_numbers
-from zoo.espeak.speech import Speaker
-from zoo.languages import Language
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.espeak.speech import Speaker
+from zoo.base.languages import Language
 from zoo.synthesizers.cascade import Cascade
 
 VOICES = {"zh": "cmn"}  # languages whose code in espeak-ng differs from ours

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from zoo.base.types import Capability
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import Capability
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.seamless_m4t.text_to_speech import DecodedText, TextToSpeech
-from zoo.languages import Language
+from zoo.base.languages import Language
 from zoo.synthesizers.cascade import Cascade
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone, Speaking, Units, UnitSpeech
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.types import SAMPLE_RATE, Capability, Seconds, StreamEvent
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.assignment import (
     Assignment,
@@ -26,7 +27,6 @@ from zoo.synthesizers.assignment import (
     unit_token_scores,
 )
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import SAMPLE_RATE, Capability, Seconds, StreamEvent
 
 Counting = Literal["durations", "units"]
 Close = Literal["always", "never", "at_end"]

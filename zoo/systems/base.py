@@ -10,35 +10,11 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.context.base import ContextSource
-from zoo.errors import ZooError, check_choice, check_numbers
-from zoo.history.base import History
-from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import Language
-from zoo.machine.int8 import quantise
-from zoo.playback.base import Playback, PlaybackState
-from zoo.policies.base import Policy
-from zoo.streaming.session import Session, SpeechRequest
-from zoo.streaming.stages import stage
-from zoo.streaming.text import TextStream
-from zoo.synthesizers.base import Synthesizer
-from zoo.systems.binding import bind, check_languages
-from zoo.systems.limits import audio_problem, in_samples
-from zoo.systems.plan import TrainingPlan
-from zoo.systems.steps import (
-    StepOrder,
-    concatenate,
-    play_speech,
-    record_missing_output,
-    record_transcript,
-    revise_output,
-    tokens_to_drop,
-    with_end_silence,
-)
-from zoo.systems.system import Knob
-from zoo.systems.translating import TranslatingSystem
-from zoo.talks import Talk
-from zoo.types import (
+from zoo.base.errors import ZooError, check_choice, check_numbers
+from zoo.base.languages import Language
+from zoo.base.machine.int8 import quantise
+from zoo.base.talks import Talk
+from zoo.base.types import (
     NO_CONTEXT,
     SAMPLE_RATE,
     Action,
@@ -52,6 +28,30 @@ from zoo.types import (
     StreamEvent,
     Task,
 )
+from zoo.history.base import History
+from zoo.history.reference_segments import ReferenceSegments
+from zoo.policies.base import Policy
+from zoo.streaming.session import Session, SpeechRequest
+from zoo.streaming.stages import stage
+from zoo.streaming.text import TextStream
+from zoo.synthesizers.base import Synthesizer
+from zoo.systems.binding import bind, check_languages
+from zoo.systems.context.base import ContextSource
+from zoo.systems.limits import audio_problem, in_samples
+from zoo.systems.plan import TrainingPlan
+from zoo.systems.playback.base import Playback, PlaybackState
+from zoo.systems.steps import (
+    StepOrder,
+    concatenate,
+    play_speech,
+    record_missing_output,
+    record_transcript,
+    revise_output,
+    tokens_to_drop,
+    with_end_silence,
+)
+from zoo.systems.system import Knob
+from zoo.systems.translating import TranslatingSystem
 
 # The coroutine of one stream yields requests to the backbone and to the synthesizer.
 # It receives a hypothesis for the former and a waveform for the latter.

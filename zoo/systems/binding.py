@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import cast
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.families import concrete_classes
-from zoo.context.base import ContextSource
-from zoo.errors import ZooError
+from zoo.backbones.families import concrete_classes
+from zoo.base.errors import ZooError
+from zoo.base.languages import DETECTED, Language
+from zoo.base.types import Capability
 from zoo.history.base import History
-from zoo.languages import DETECTED, Language
-from zoo.playback.base import Playback
 from zoo.policies.base import Policy
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import Capability
+from zoo.systems.context.base import ContextSource
+from zoo.systems.playback.base import Playback
 
 Part = Policy | History | Synthesizer | ContextSource
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from zoo.backbones.base import Backbone
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds, StreamOutline
 from zoo.history.base import History
 from zoo.policies.base import Policy
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Samples, Seconds, StreamOutline
 
 
 def audio_problem(

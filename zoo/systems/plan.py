@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import torch
     from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 
-    from zoo.talks import Talk
+    from zoo.base.talks import Talk
 
 SystemT = TypeVar("SystemT")
 

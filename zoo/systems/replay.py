@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from zoo.errors import ZooError, check_name
+from zoo.base.errors import ZooError, check_name
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.formats.logs import LogFormat, read_log
 from zoo.formats.pieces import PieceForm
-from zoo.languages import language
-from zoo.types import Instance
 
 
 class Replay:

@@ -8,11 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.history.base import History
-from zoo.playback.base import Playback
-from zoo.streaming.session import Session
-from zoo.streaming.stages import stage
-from zoo.types import (
+from zoo.base.types import (
     SAMPLE_RATE,
     Action,
     Decision,
@@ -22,6 +18,10 @@ from zoo.types import (
     SpeechChunk,
     StreamEvent,
 )
+from zoo.history.base import History
+from zoo.streaming.session import Session
+from zoo.streaming.stages import stage
+from zoo.systems.playback.base import Playback
 
 # Whether written text is spoken before the history drops old text, or after it.
 StepOrder = Literal["speech_first", "history_first"]

@@ -8,14 +8,14 @@ from typing import Any
 import lightning
 import torch
 
-from zoo.errors import ZooError, check_name, check_numbers
-from zoo.languages import language, spoken_language
+from zoo.base.errors import ZooError, check_name, check_numbers
+from zoo.base.languages import language, spoken_language
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Action, Instance, Samples, Seconds, SpeechChunk
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
 from zoo.streaming.simulate import Stream, simulate
 from zoo.streaming.sources import source
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Action, Instance, Samples, Seconds, SpeechChunk
 
 MOST_STEP: Seconds = 3600.0  # longest step; the longest of a paper has 12 s
 

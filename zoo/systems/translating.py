@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import torch
 
-from zoo.audio.arrays import Waveform, check_sample_rate, to_mono_pieces
-from zoo.errors import ZooError
+from zoo.base.audio.arrays import Waveform, check_sample_rate, to_mono_pieces
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk, without_references
+from zoo.base.types import SAMPLE_RATE
 from zoo.streaming.buffer import live_chunks
 from zoo.streaming.simulate import Source, warm_up
 from zoo.streaming.sources import DAY, LIVE, WARM_UP, Recording, open_recording, source
 from zoo.streaming.translation import Translation, TranslationStream
 from zoo.systems.system import System
-from zoo.talks import Talk, without_references
-from zoo.types import SAMPLE_RATE
 
 
 class TranslatingSystem(System):

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 from zoo.data.sampling import Example, Sampler
-from zoo.errors import ZooError
 from zoo.training.curriculum import Curriculum
 from zoo.training.schedule import Schedule
-from zoo.types import Seconds
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.base import is_restored
-from zoo.errors import ZooError, shorten_list
+from zoo.base.errors import ZooError, shorten_list
 
 RESTORED = "restored"  # entry of a checkpoint: checksums of the parameters that it leaves out
 PARTS = "accumulate_grad_batches"  # entry of a checkpoint: batches per optimizer step of one rank

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.types import Seconds
 from zoo.data.sampling import Sampling, Stretches
-from zoo.errors import ZooError, check_numbers
 from zoo.training.schedule import Limits
-from zoo.types import Seconds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import atomic_file
+from zoo.base.machine.devices import fast_bfloat16
+from zoo.base.progress import show_progress
+from zoo.base.talks import Talk, blocks_of
+from zoo.base.types import Frames, Samples
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
-from zoo.disk.files import atomic_file
-from zoo.machine.devices import fast_bfloat16
-from zoo.progress import show_progress
-from zoo.talks import Talk, blocks_of
-from zoo.types import Frames, Samples
 
 PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches
 

@@ -11,12 +11,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from zoo.backbones.base import is_restored, without_weights
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
+from zoo.base.types import Seconds
 from zoo.data.sampling import Example
 from zoo.data.views import usable_parts
-from zoo.errors import ZooError
-from zoo.lightning.trainer import count_ranks
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
+from zoo.systems.lightning.trainer import count_ranks
 from zoo.training.batches import schedules
 from zoo.training.curriculum import Stage
 from zoo.training.fsdp2 import repeated_layers
@@ -27,7 +28,6 @@ from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Schedule
 from zoo.training.settings import TrainingSettings
 from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward, by_shape
-from zoo.types import Seconds
 
 SEARCHED = 200  # number of first steps in which the largest batch is searched
 COUNTED = 8  # number of steps whose tokens are counted

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from zoo.base.talks import Talk
 from zoo.config import Config, build, plain
-from zoo.talks import Talk
 from zoo.training.estimate import Distribution, StageEstimate, distribution, estimate
 from zoo.training.optimizer import OptimizerFactory
 from zoo.training.settings import TrainingSettings

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.base.disk.files import write_text
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.machine.hints import job_command
 from zoo.config.records import FOLDER, of_system
 from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
-from zoo.disk.files import write_text
-from zoo.errors import ZooError, check_choice
-from zoo.machine.hints import job_command
 from zoo.report.card import CARD, TASK, Card
 from zoo.systems.base import StreamingSystem
 

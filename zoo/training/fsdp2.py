@@ -25,7 +25,7 @@ from torch.distributed.fsdp import (
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.training.precision import widen
 from zoo.training.sharding import Gathered, ShardedStrategy

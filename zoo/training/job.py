@@ -9,6 +9,12 @@ from typing import Any
 from lightning.pytorch.callbacks import Callback
 
 from zoo.backbones.base import Backbone
+from zoo.base.disk.files import atomic_folder
+from zoo.base.errors import ZooError, check_choice, unknown_choice
+from zoo.base.languages import language
+from zoo.base.machine.hints import job_command
+from zoo.base.talks import LazyTalks, Talk
+from zoo.base.version import __version__
 from zoo.config import (
     Config,
     build,
@@ -26,19 +32,14 @@ from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
 from zoo.data.mixture import Direction, Mixture, by_direction
 from zoo.data.transcripts import with_transcripts
-from zoo.disk.files import atomic_folder
-from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.evaluation.talks import check_talks
-from zoo.languages import language
-from zoo.machine.hints import job_command
-from zoo.results.training import LAST_EXPORT
+from zoo.runs.naming import run_name
+from zoo.runs.resume import check_same, folder_to_resume
+from zoo.runs.rows.training import LAST_EXPORT
+from zoo.runs.run import Run, check_unused, open_run, write_card
+from zoo.runs.tracker import Tracker
+from zoo.runs.weights import REPLACED, check_replaced
 from zoo.systems.base import StreamingSystem
-from zoo.talks import LazyTalks, Talk
-from zoo.tracking.naming import run_name
-from zoo.tracking.resume import check_same, folder_to_resume
-from zoo.tracking.run import Run, check_unused, open_run, write_card
-from zoo.tracking.tracker import Tracker
-from zoo.tracking.weights import REPLACED, check_replaced
 from zoo.training.callbacks.run_identity import RunIdentity
 from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
@@ -49,7 +50,6 @@ from zoo.training.settings import TrainingSettings
 from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.trainer import check_trainer
 from zoo.training.writing import read_file
-from zoo.version import __version__
 
 # An evaluation needs the overrides of its training whose keys are these, or below these.
 REPEATED = ("backbone", "convention", "source_language", "target_language", "data")

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.sampling import Sampler
 from zoo.data.views import usable_parts
-from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
-from zoo.talks import Talk
 from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage

@@ -9,9 +9,9 @@ from lightning.pytorch.strategies import Strategy
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
+from zoo.base.errors import ZooError
+from zoo.base.kinds import path_of
 from zoo.config.mistakes import one_line
-from zoo.errors import ZooError
-from zoo.kinds import path_of
 from zoo.training.muon import MuonAdamW, loss_of
 from zoo.training.sharding import ShardedStrategy
 

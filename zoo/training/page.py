@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from zoo.disk.files import relative_path
-from zoo.disk.run_folder import METRICS
-from zoo.results.training import read_samples
-from zoo.tracking import media
-from zoo.tracking.run import Run
-from zoo.tracking.segment_table import sample_table
-from zoo.tracking.tracker import Tracker
+from zoo.base.disk.files import relative_path
+from zoo.base.disk.run_folder import METRICS
+from zoo.runs import media
+from zoo.runs.rows.training import read_samples
+from zoo.runs.run import Run
+from zoo.runs.segment_table import sample_table
+from zoo.runs.tracker import Tracker
 
 logger = logging.getLogger(__name__)
 

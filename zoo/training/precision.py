@@ -12,7 +12,7 @@ from lightning.pytorch.plugins.precision import HalfPrecision
 from lightning.pytorch.strategies import DeepSpeedStrategy, Strategy
 from torch import nn
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 SIGNIFICANT = 4  # bytes of the smallest data type whose weights are trained
 

@@ -8,19 +8,19 @@ from functools import partial
 
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language, language
+from zoo.base.talks import LazyTalks, Talk
+from zoo.base.types import Seconds
 from zoo.data.mixture import MixedSampler, by_share
 from zoo.data.sampling import Sampler, Sampling, Stretches
 from zoo.data.views import usable_parts
 from zoo.data.windows import WindowedSampler
-from zoo.errors import ZooError
-from zoo.languages import Language, language
 from zoo.systems.base import StreamingSystem
-from zoo.talks import LazyTalks, Talk
 from zoo.training.curriculum import Stage
 from zoo.training.encoded import EncodesTalks, encode_frozen
 from zoo.training.settings import TrainingSettings
-from zoo.types import Seconds
 
 NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from math import inf
 
+from zoo.base.errors import ZooError
 from zoo.config import Config, build, take_value
-from zoo.errors import ZooError
 from zoo.training.optimizer import OptimizerFactory, check_optimizer
 from zoo.training.settings import TrainingSettings
 

@@ -9,12 +9,12 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
+from zoo.base.disk.files import restore_folder
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.views import usable_parts
-from zoo.disk.files import restore_folder
-from zoo.errors import ZooError
-from zoo.results.join import DEVELOPMENT
+from zoo.runs.rows.join import DEVELOPMENT
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
 from zoo.training.callbacks.averaging import check_averaging, keep_averaged_weights
 from zoo.training.callbacks.development import DevelopmentEvaluation
 from zoo.training.callbacks.random_state import RandomState

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from zoo.base.types import Seconds
 from zoo.data.sampling import Example, Pass, Sampler
-from zoo.types import Seconds
 
 ALIKE = 0.05  # largest random change of a duration before sorting, as a share of the duration
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError, check_choice, check_numbers
 from zoo.data.sampling import Sampler, Sampling
-from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
 from zoo.training.schedule import Schedule
 

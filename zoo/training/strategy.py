@@ -17,8 +17,8 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DeepSpeedStrategy, ParallelStrategy
 from lightning.pytorch.utilities.enums import GradClipAlgorithmType
 
-from zoo.disk.files import replace_folder
-from zoo.errors import ZooError
+from zoo.base.disk.files import replace_folder
+from zoo.base.errors import ZooError
 from zoo.training.contents import RESTORED
 
 STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file

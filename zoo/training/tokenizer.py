@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zoo.backbones.base import Backbone, TokenizerCorpus
+from zoo.base.disk.files import atomic_folder
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.config import Config, arguments_of, target_of
-from zoo.disk.files import atomic_folder
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Talk
-from zoo.tracking.run import Run
+from zoo.runs.run import Run
 from zoo.training.settings import TrainingSettings
 
 

@@ -8,8 +8,8 @@ import lightning
 from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from zoo.errors import ZooError
-from zoo.lightning.trainer import (
+from zoo.base.errors import ZooError
+from zoo.systems.lightning.trainer import (
     check_options,
     count_ranks,
     create_trainer,

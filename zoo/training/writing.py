@@ -11,8 +11,8 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 
-from zoo.disk.files import atomic_file
-from zoo.errors import ZooError
+from zoo.base.disk.files import atomic_file
+from zoo.base.errors import ZooError
 
 # Errors that torch.load(weights_only=True) raises for damaged files.
 READ_ERRORS = (

@@ -15,8 +15,8 @@ from tests.fixtures.streams import new_session
 from zoo.backbones.base import Backbone
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import Template
+from zoo.base.types import Capability, Cut, Hypothesis, Request, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TEXTS = (
     (

@@ -10,8 +10,8 @@ from transformers import GenerationConfig
 from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import PromptFields, Template
+from zoo.base.types import Capability, Cut, Hypothesis, Request, Task
 from zoo.streaming.session import Session, empty_token_ids
-from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 Live = Callable[..., Session]
 PLAIN = frozenset[Capability]()

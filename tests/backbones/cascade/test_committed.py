@@ -9,10 +9,10 @@ from tests.backbones.cascade.conftest import Make, TimingTranscriber
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.committed import CommittedWords
 from zoo.backbones.cascade.timed import TimedTranscript
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Cut, Request, UnitKind
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Request, UnitKind
 
 Live = Callable[..., Session]
 

@@ -6,8 +6,8 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from zoo.backbones.cascade.prompt import CascadePrompt, PrefixPlace, PromptFields, Template
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 EN, DE, ES = language("en"), language("de"), language("es")
 

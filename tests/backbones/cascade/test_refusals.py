@@ -10,13 +10,13 @@ from tests.test_matrix import choices
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import PrefixPlace, Template
 from zoo.backbones.cascade.transcriber import NEEDED
-from zoo.backbones.common.families import families_exposing
+from zoo.backbones.families import families_exposing
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.binding import bind
-from zoo.types import Capability
 
 
 def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:

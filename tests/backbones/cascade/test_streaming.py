@@ -4,8 +4,8 @@ import torch
 
 from tests.backbones.cascade.conftest import Make
 from tests.fixtures.streams import new_system
+from zoo.base.types import SpeechChunk
 from zoo.policies.transcript_wait_k import TranscriptWaitK
-from zoo.types import SpeechChunk
 
 LOUD = [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 5, 6, 7, 8, 9, 1, 3]
 

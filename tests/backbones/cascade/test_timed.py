@@ -10,11 +10,11 @@ from tests.backbones.cascade.conftest import Make, TimingTranscriber
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import PromptFields
 from zoo.backbones.cascade.timed import SourceTokens, TimedTranscript, time_transcript
-from zoo.backbones.common.alignment import AlignmentConfig, EveryHead
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig, EveryHead
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.base.types import Capability, Hypothesis, Request, Task
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Task
 
 Live = Callable[..., Session]
 ALIGNED = frozenset({Capability.ALIGNMENT})
@@ -164,7 +164,7 @@ def test_an_answer_may_end_where_the_policy_stops(make: Make, live: Live) -> Non
 
 
 def test_every_head_is_aligned_by_itself(make: Make, live: Live) -> None:
-    """As ``python -m zoo.evaluation.alignment_heads`` compares them."""
+    """As ``python -m zoo alignment-heads`` compares them."""
     backbone = aligning(make)
     session = live(backbone, LEVELS, "Julia hat")
     backbone.align_with(EveryHead())

@@ -13,13 +13,13 @@ from tests.backbones.cascade.conftest import SHAPE, TRANSLATORS, Make
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import CascadeCollator
-from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.decoding.teacher_forcing import IGNORED
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.data.excerpts import Excerpt, ExcerptConfig
-from zoo.languages import language
-from zoo.objectives.teacher_forcing import TeacherForced, TeacherForcing
-from zoo.talks import Talk
 from zoo.training.export import Selected, export
+from zoo.training.objectives.teacher_forcing import TeacherForced, TeacherForcing
 
 SOURCE = ("Julia", "spent", "the", "money.")
 TARGET = ("Julia", "hat", "das", "Geld", "ausgegeben.")

@@ -17,12 +17,12 @@ from tests.backbones.cascade.conftest import SHAPE, TRANSLATORS, WINDOW, Make, T
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import TextBatch
 from zoo.backbones.cascade.prompt import PromptFields
-from zoo.backbones.common.alignment import EveryHead
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.errors import ZooError
+from zoo.backbones.decoding.alignment import EveryHead
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.decoding.teacher_forcing import IGNORED
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Request
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request
 
 Live = Callable[..., Session]
 ALIGNED = frozenset({Capability.ALIGNMENT})

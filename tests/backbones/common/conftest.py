@@ -3,7 +3,7 @@
 import pytest
 
 from tests.backbones.infinisst.conftest import make, tokenizer_folder
-from zoo.backbones.common import static_memory
+from zoo.backbones.decoding import static_memory
 
 __all__ = ["make", "tokenizer_folder"]
 

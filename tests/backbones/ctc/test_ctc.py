@@ -12,9 +12,9 @@ from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
 
 from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.ctc.ctc import CTC, CTCOutput
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Request, Task
 from zoo.streaming.session import Session
-from zoo.types import Request, Task
 
 Make = Any
 

@@ -12,12 +12,12 @@ from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.objective import IGNORED, PHONEMES, Recognition, frame_phonemes
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk, Word
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Talk, Word
-from zoo.types import SAMPLE_RATE
 
 SHAPE = TINY | {"hidden_size": 32, "intermediate_size": 32, "initializer_range": 0.02}
 TONES = {"a": 300.0, "b": 1200.0}  # hertz

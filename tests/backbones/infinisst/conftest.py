@@ -11,14 +11,14 @@ from torch import Tensor
 from tests.backbones.infinisst.turns import GREEDY
 from tests.fixtures.shapes import ENCODER, text_shape
 from tests.fixtures.streams import new_system, white_noise
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import WindowConfig
+from zoo.backbones.text.tokenizer import train_tokenizer
+from zoo.base.types import Instance
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import Instance
 
 DECODER = text_shape(model_type="llama")
 

@@ -15,20 +15,20 @@ from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2V
 
 from tests.backbones.infinisst.plain import PlainDecoder
 from tests.fixtures.shapes import text_shape
-from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.causal.decoder import build_decoder
-from zoo.backbones.common.continuation import Answer
-from zoo.backbones.common.speech_llm.data import collate
-from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
-from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.architectures.speech_llm.data import collate
+from zoo.backbones.decoding.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.decoding.causal.decoder import build_decoder
+from zoo.backbones.decoding.continuation import Answer
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, slide
+from zoo.backbones.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Instance
 from zoo.config import build, compose
-from zoo.errors import ZooError
-from zoo.languages import language
 from zoo.training.job import needs_tokenizer
 from zoo.training.precision import widen
-from zoo.types import Instance
 
 SMALL = text_shape(vocab_size=320, bos_token_id=1, eos_token_id=2)
 LLAMA3 = {

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from zoo.backbones.common.causal.decoder import build_decoder
-from zoo.backbones.common.speech_llm.prompt import Template
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm.prompt import Template
+from zoo.backbones.decoding.causal.decoder import build_decoder
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,14 @@ from tests.fixtures.infinisst_layout import (
     Weights,
     released_weights,
 )
-from zoo.backbones.common.speech_llm.data import collate
-from zoo.backbones.common.speech_llm.released import convert
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm.data import collate
+from zoo.backbones.architectures.speech_llm.released import convert
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.convert import main
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 WINDOW = 48  # frames before each
 CHUNK = 15_360

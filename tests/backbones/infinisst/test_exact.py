@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from tests.backbones.infinisst import plain
-from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.causal.decoder import rotary_of
-from zoo.backbones.common.continuation import Answer
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
+from zoo.backbones.decoding.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.decoding.causal.decoder import rotary_of
+from zoo.backbones.decoding.continuation import Answer
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, slide
+from zoo.base.types import Request, SpeechChunk
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Request, SpeechChunk
 
 Make = Callable[..., InfiniSST]
 MakeSystem = Callable[..., StreamingSystem]

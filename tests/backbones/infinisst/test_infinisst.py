@@ -10,18 +10,18 @@ from torch import Tensor
 from tests.backbones.infinisst.turns import END, GREEDY, NeverEnding, turn
 from tests.fixtures.searches import ScoredSearch
 from tests.fixtures.shapes import ENCODER, text_shape
-from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import LEAN, Trajectory
-from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
+from zoo.backbones.architectures.speech_llm.data import Batch, collate
+from zoo.backbones.architectures.speech_llm.prompt import LEAN, Trajectory
+from zoo.backbones.decoding.teacher_forcing import IGNORED
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Hypothesis, Instance, Request, SpeechChunk
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Hypothesis, Instance, Request, SpeechChunk
 
 Make = Callable[..., InfiniSST]
 Stream = Callable[..., dict[str, Instance]]

@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.objective import Trajectories
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Share, Talk, Target, Word
 from zoo.data.mixture import MixedSampler
 from zoo.data.robust_segments import RobustSegmentConfig
 from zoo.data.sampling import Stretches
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment, Share, Talk, Target, Word
 
 
 def test_talks_without_word_times_are_refused_before_training() -> None:

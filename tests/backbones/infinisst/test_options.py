@@ -9,15 +9,15 @@ from torch import Tensor
 
 from tests.backbones.infinisst.turns import END, NeverEnding, turn
 from tests.fixtures.searches import ScoredSearch
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.text.vocabulary import containing
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
+from zoo.backbones.text.vocabulary import containing
+from zoo.base.errors import ZooError
+from zoo.base.types import Instance, SpeechChunk
 from zoo.systems.base import StreamingSystem
-from zoo.types import Instance, SpeechChunk
 
 Make = Callable[..., InfiniSST]
 Noise = Callable[..., Tensor]

@@ -13,10 +13,10 @@ from transformers import (
     RepetitionPenaltyLogitsProcessor,
 )
 
-from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, SearchContext
-from zoo.backbones.common.rules import SearchRules
-from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.decoding.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.decoding.continuation import Answer, SearchContext
+from zoo.backbones.decoding.rules import SearchRules
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import WindowState

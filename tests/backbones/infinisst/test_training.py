@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from zoo.backbones.common.lora import FOLDER, LoraConfig, is_adapter
-from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES
+from zoo.backbones.architectures.speech_llm.data import Batch, collate
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.types import Instance
+from zoo.backbones.pretrained.lora import FOLDER, LoraConfig, is_adapter
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Instance
 
 Make = Callable[..., InfiniSST]
 Stream = Callable[..., dict[str, Instance]]

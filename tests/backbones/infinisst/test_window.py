@@ -6,9 +6,9 @@ from torch import Tensor
 
 from tests.backbones.infinisst.plain import PlainDecoder
 from tests.fixtures.searches import ScoredSearch
-from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, SearchContext
-from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.decoding.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.decoding.continuation import Answer, SearchContext
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide

@@ -6,8 +6,8 @@ from torch import Tensor
 from tests.fixtures.searches import ScoredSearch
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
+from zoo.base.types import Hypothesis, Request, SpeechChunk
 from zoo.streaming.session import Session
-from zoo.types import Hypothesis, Request, SpeechChunk
 
 GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
 END = 2

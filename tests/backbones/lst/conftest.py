@@ -9,11 +9,11 @@ from torch import Tensor
 
 from tests.fixtures.shapes import ENCODER, text_shape
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.lst.lst import LST
+from zoo.backbones.text.tokenizer import train_tokenizer
 from zoo.streaming.session import Session
 
 DECODER = text_shape(model_type="llama", layers=3)

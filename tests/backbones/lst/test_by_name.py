@@ -10,14 +10,14 @@ import torch
 import yaml
 from huggingface_hub import HfApi
 
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.pretrained import hub
+from zoo.backbones.decoding.alignment import AlignmentConfig
 from zoo.backbones.lst.description import plain_values
 from zoo.backbones.lst.lst import LST
+from zoo.backbones.pretrained import hub
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Request
 from zoo.config import build, compose
-from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request
 
 Make = Callable[..., LST]
 ALIGNED = frozenset({Capability.ALIGNMENT})
@@ -32,7 +32,7 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = {
         "encoder": {
             **asdict(backbone.encoder_config),
-            "_target_": "zoo.backbones.common.wav2vec2.encoder.EncoderConfig",
+            "_target_": "zoo.backbones.encoders.wav2vec2.encoder.EncoderConfig",
         },
         "decoder": dict(backbone.decoder_source),
         "template": asdict(backbone.template),

@@ -16,8 +16,8 @@ from transformers import LlamaConfig
 
 from zoo.backbones.lst.convert import convert, main
 from zoo.backbones.lst.lst import LST
+from zoo.base.types import Capability, Request
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request
 
 PROMPT = (
     "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"

@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.streams import new_system
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.continuation import SearchContext
-from zoo.backbones.common.rules import SearchRules
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.causal.aligned import AlignedBranches
+from zoo.backbones.decoding.continuation import SearchContext
+from zoo.backbones.decoding.rules import SearchRules
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.lst import lst
 from zoo.backbones.lst.lst import LST
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Cut, Request
 from zoo.policies.edatt import EDAtt
 from zoo.policies.read_all import ReadAll
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
-from zoo.types import Capability, Cut, Request
 
 Make = Callable[..., LST]
 Live = Callable[..., Session]

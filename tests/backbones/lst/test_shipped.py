@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.talks import Segment, Talk
+from zoo.base.types import SAMPLE_RATE, Capability, Request, SpeechChunk
 from zoo.config import build, compose
 from zoo.data.trajectories import emission_times
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk
-from zoo.types import SAMPLE_RATE, Capability, Request, SpeechChunk
 
 SENTENCES = 10
 AROUND = 0.2  # seconds before and after a sentence

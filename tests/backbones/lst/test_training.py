@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.lora import LoraConfig, is_adapter
 from zoo.backbones.lst.data import dialogue
 from zoo.backbones.lst.lst import LST
+from zoo.backbones.pretrained.lora import LoraConfig, is_adapter
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.data.excerpts import Excerpt, ExcerptConfig
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.objectives.teacher_forcing import TeacherForcing
-from zoo.talks import Talk
+from zoo.training.objectives.teacher_forcing import TeacherForcing
 
 Make = Callable[..., LST]
 TEXTS = {1.37: ("Guten", "Tag"), 0.5: (), 2.4: ("Ja",)}  # by seconds

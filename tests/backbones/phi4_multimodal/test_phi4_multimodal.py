@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, Phi4MultimodalForCausalLM
 
 from tests.backbones.phi4_multimodal.tiny import CONFIG
+from zoo.backbones.architectures.chain_of_thought.data import ThoughtBatch
 from zoo.backbones.base import FrameEncoder
-from zoo.backbones.common.chain_of_thought.data import ThoughtBatch
-from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 
 @pytest.fixture(scope="module")

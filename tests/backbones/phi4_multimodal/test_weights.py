@@ -15,11 +15,11 @@ from transformers import Phi4MultimodalConfig, Phi4MultimodalForCausalLM, PreTra
 
 from tests.backbones.phi4_multimodal.tiny import ALPHA, CONFIG, RANK, original
 from zoo.backbones.base import is_restored
-from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.network import TARGETS
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 LORA = LoraConfig(rank=RANK, alpha=ALPHA, dropout=0.0)
 

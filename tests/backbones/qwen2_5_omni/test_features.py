@@ -11,7 +11,7 @@ from tests.fixtures.thinker_audio import (
     rising_noise,
 )
 from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, encoder_inputs
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 SIZES = (1, 720, 51_317)
 

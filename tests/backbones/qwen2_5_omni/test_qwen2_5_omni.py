@@ -10,15 +10,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.fixtures.streams import white_noise
+from zoo.backbones.architectures.thinker.network import audio_part, text_part
 from zoo.backbones.base import FrameEncoder
-from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.backbones.common.thinker.network import audio_part, text_part
+from zoo.backbones.decoding.teacher_forcing import IGNORED
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
-from zoo.errors import ZooError
-from zoo.languages import Language, language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language, language
+from zoo.base.types import NO_CONTEXT, Context
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import NO_CONTEXT, Context
 
 GERMAN = language("de")
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.streams import white_noise
-from zoo.backbones.common.causal.branches import CausalBranches
+from zoo.backbones.decoding.causal.branches import CausalBranches
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
-from zoo.languages import language
+from zoo.base.languages import language
+from zoo.base.types import Cut, Hypothesis, Request, SpeechChunk, Task
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Cut, Hypothesis, Request, SpeechChunk, Task
 
 BLOCK = 40  # feature frames of 10 ms, 0.4 s
 CHUNK = 0.48  # seconds: a block ends inside of most chunks

@@ -9,7 +9,7 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
 from tests.fixtures.thinker_audio import check_alone, check_blocks, states_of_middle_layer
-from zoo.backbones.common.thinker.chunks import num_embeddings
+from zoo.backbones.architectures.thinker.chunks import num_embeddings
 from zoo.backbones.qwen3_omni.encoder import encode, project
 
 LENGTHS = (3, 57, 100, 240, 512)  # of blocks of 200: parts of a chunk, a chunk, several blocks

@@ -9,15 +9,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tests.backbones.common.chain_of_thought.test_training import Piece
+from tests.backbones.architectures.chain_of_thought.test_training import Piece
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.teacher_forcing import IGNORED
+from zoo.backbones.pretrained.lora import LoraConfig
 from zoo.backbones.qwen3_omni.qwen3_omni import Qwen3Omni
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.types import SAMPLE_RATE, Capability, Cut, Request
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import SAMPLE_RATE, Capability, Cut, Request
 
 GERMAN = language("de")
 BLOCK = 200  # feature frames of 10 ms, 2 s

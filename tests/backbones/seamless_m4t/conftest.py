@@ -11,8 +11,8 @@ from transformers import SeamlessM4TModel
 
 from tests.fixtures.streams import new_session, white_noise
 from tests.fixtures.tiny_checkpoints import KINDS
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.streaming.session import Session
 

@@ -10,8 +10,8 @@ from transformers import SeamlessM4TConfig
 from transformers.models.seamless_m4t.modeling_seamless_m4t import SeamlessM4TSpeechEncoder
 
 from zoo.backbones.seamless_m4t.conformer import FastAttention, FastConvolution, speed_up
-from zoo.machine import weight_layout as layout
-from zoo.machine.weight_layout import arrange_linear
+from zoo.base.machine import weight_layout as layout
+from zoo.base.machine.weight_layout import arrange_linear
 
 WIDTH = 16
 

@@ -10,15 +10,15 @@ import torch
 from transformers import SeamlessM4TFeatureExtractor
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import Filterbank, seamless_features
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.encoders.audio.spectrogram import Filterbank, seamless_features
 from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
-from zoo.errors import ZooError
-from zoo.languages import LANGUAGES
+from zoo.base.errors import ZooError
+from zoo.base.languages import LANGUAGES
+from zoo.base.types import Capability, Request, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request, Task
 
 Folders = Callable[..., Path]
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from tests.backbones.seamless_m4t.conftest import Load
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
 from zoo.backbones.base import Units
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.guessed_search import EarlierAnswers
-from zoo.backbones.common.unit_attention import UnitAttention
+from zoo.backbones.decoding.guessed_search import EarlierAnswers
+from zoo.backbones.decoding.unit_attention import UnitAttention
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 GERMAN = language("de")
 LENGTHS = (9, 4, 17, 3)

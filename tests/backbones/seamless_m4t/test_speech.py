@@ -11,12 +11,12 @@ from transformers import SeamlessM4TFeatureExtractor, SeamlessM4TForSpeechToSpee
 from tests.backbones.seamless_m4t.conftest import Load, noise, opened
 from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.base import Speaking
-from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.decoding.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.types import Capability, Hypothesis, Request
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability, Hypothesis, Request
 
 SPEECH = frozenset({Capability.SPEECH})
 GERMAN = language("de")

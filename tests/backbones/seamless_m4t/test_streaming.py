@@ -7,16 +7,16 @@ import torch
 
 from tests.backbones.seamless_m4t.conftest import Load, noise
 from tests.fixtures.streams import new_system
-from zoo.backbones.common.branches import KeyValueCache
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.static_steps import StaticSteps
+from zoo.backbones.decoding.branches import KeyValueCache
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.decoding.static_steps import StaticSteps
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.types import Instance, SpeechChunk
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.simulate import Source, simulate
 from zoo.synthesizers.simulu import SimulU
 from zoo.systems.base import StreamingSystem
-from zoo.types import Instance, SpeechChunk
 
 
 def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:

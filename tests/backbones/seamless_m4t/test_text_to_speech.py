@@ -11,8 +11,8 @@ from transformers import SeamlessM4TForTextToSpeech
 
 from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 
 GERMAN = language("de")
 TEXTS = ["Guten Morgen.", "Wir reden heute über das Wetter, und das Wetter ist schön!", "so"]

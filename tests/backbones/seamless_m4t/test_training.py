@@ -21,16 +21,16 @@ from transformers import (
 
 from tests.fixtures.descent import assert_descends, trainable
 from tests.fixtures.streams import white_noise
-from zoo.audio import files as audio
 from zoo.backbones.base import FrameEncoder, TokenizerCorpus
-from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.network import random_network, train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Talk, Target
 from zoo.data.excerpts import Excerpt
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.objectives.teacher_forcing import TeacherForced
-from zoo.talks import Segment, Talk, Target
+from zoo.training.objectives.teacher_forcing import TeacherForced
 
 GERMAN = language("de")
 TEXT = "Die alte Katze schläft, wenn der Lehrer kommt."

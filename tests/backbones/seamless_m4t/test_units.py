@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.seamless_m4t.units import Codebook, collapse_repetitions, features, mel_filters
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 
 def tone(hertz: float, frames: int) -> Tensor:

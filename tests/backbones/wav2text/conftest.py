@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.text.tokenizer import train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.backbones.wav2text.wav2text import Wav2Text
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from zoo.base.languages import language, spelling
+from zoo.base.talks import Talk
+from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, SpeechChunk, Task
 from zoo.config import build, compose
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.trajectories import emission_times
-from zoo.languages import language, spelling
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, SpeechChunk, Task
 
 SENTENCES = 10
 

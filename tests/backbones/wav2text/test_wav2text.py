@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo.audio import files as audio
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.wav2text.transcript import SourceWords, best_path, label_frames
 from zoo.backbones.wav2text.wav2text import Wav2Text
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
+from zoo.base.types import Capability, Request, Task
 from zoo.data.excerpts import Excerpt
-from zoo.errors import ZooError
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.talks import Talk
-from zoo.types import Capability, Request, Task
 
 Make = Callable[..., Wav2Text]
 GERMAN = language("de")

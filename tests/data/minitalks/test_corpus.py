@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.fingerprint import audio_hash, content_hash
 from zoo.data.minitalks import corpus, frozen, version
 from zoo.data.minitalks.corpus import build, corpus_folder
 from zoo.data.minitalks.recording import SPLITS, UNSEEN_VOICES, VOICES, Split, plans
 from zoo.data.minitalks.version import version_name
-from zoo.errors import ZooError
-from zoo.talks import Talk
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_the_generators_give_what_this_version_gave() -> None:
     current = frozen.samples()
     advice = (
         "the generators of minitalks (or espeakng-loader, soxr) changed: increase VERSION in "
-        "zoo/data/minitalks/version.py, then run python -m zoo.data.minitalks.corpus --freeze"
+        "zoo/data/minitalks/version.py, then run python -m zoo minitalks --freeze"
     )
     assert name == version_name(), advice
     assert set(current) == set(committed) == set(SPLITS)

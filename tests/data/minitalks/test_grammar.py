@@ -4,12 +4,12 @@ import random
 
 import pytest
 
+from zoo.base.languages import language
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.grammar import LONGEST, Sentence, realise, sentence
 from zoo.data.minitalks.lexicon import Adjective, FixedPhrase, Noun, Verb
 from zoo.data.minitalks.statistics import lookahead_statistics
 from zoo.data.minitalks.tree import Clause, NounPhrase, SentencePlan
-from zoo.languages import language
 
 LANGUAGES = ("de", "es", "zh")
 ADJECTIVES = {word.english: word for word in lexicon.THING_ADJECTIVES + lexicon.PERSON_ADJECTIVES}

@@ -6,13 +6,13 @@ from itertools import pairwise
 import pytest
 from torch import Tensor
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.talks import Segment, Talk
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.corpus import build
 from zoo.data.minitalks.grammar import sentence
 from zoo.data.minitalks.hard import interrupt, rare_sentence
 from zoo.data.minitalks.recording import SPLITS, plans
-from zoo.talks import Segment, Talk
 
 RATE = 16_000
 

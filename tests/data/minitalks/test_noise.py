@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from zoo.base.errors import ZooError
 from zoo.data.minitalks.noise import KINDS, noise
-from zoo.errors import ZooError
 
 
 def make(kind: str, *, seed: int = 1, duration: float = 1.5) -> np.ndarray:

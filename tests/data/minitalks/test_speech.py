@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from zoo.errors import ZooError
-from zoo.espeak.speech import Speaker, Utterance
-from zoo.talks import Word
+from zoo.base.errors import ZooError
+from zoo.base.espeak.speech import Speaker, Utterance
+from zoo.base.talks import Word
 
 TEXT = 'Yesterday, the old "farmer" waited in the garden; did twenty-one women see Anna?'
 WORDS = TEXT.split()

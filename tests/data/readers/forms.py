@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from zoo.base.talks import Segment, Talk
 from zoo.data.corpora import Corpus
 from zoo.data.readers.acl6060 import ACL6060
 from zoo.data.readers.covost2 import CoVoST2
@@ -24,7 +25,6 @@ from zoo.data.readers.lhotse import Lhotse
 from zoo.data.readers.mustc import MustC
 from zoo.data.readers.realsi import RealSI
 from zoo.data.readers.streamuni import INSTRUCTION, StreamUni
-from zoo.talks import Segment, Talk
 
 SPLIT = "test"
 PAIR = {"source_language": "en", "target_language": "de"}

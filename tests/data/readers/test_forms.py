@@ -11,16 +11,16 @@ import soundfile
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, spans, speak, text_of
 from tests.data.readers.forms import PAIR, SENTENCES, SPLIT, WHOLE, Write, cut, samples, save
 from tests.fixtures.streams import new_system
+from zoo.base.talks import Segment, Talk, Target
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.readers.folder import Folder
 from zoo.data.readers.lhotse import Lhotse
 from zoo.data.views import View, sentences
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
 from zoo.policies.turn_taking import TurnTaking
-from zoo.results.row import Row
+from zoo.runs.rows.row import Row
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Segment, Talk, Target
-from zoo.types import SAMPLE_RATE
 
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds
 SPOKEN = {"talk.1": [1, 2, 3, 0, 4, 5, 6, 7, 0, 8], "talk.2": [0, 9, 10, 0, 0, 11, 12, 13]}

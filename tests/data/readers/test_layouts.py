@@ -10,15 +10,15 @@ import soundfile
 from datasets import Audio, Dataset, disable_progress_bars
 
 from tests.data.readers.forms import PAIR, write
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.readers.covost2 import CoVoST2
 from zoo.data.readers.fleurs import Fleurs
 from zoo.data.readers.folder import Folder
 from zoo.data.readers.huggingface import HuggingFace
 from zoo.data.readers.iwslt import IWSLT
 from zoo.data.readers.lhotse import Lhotse
-from zoo.errors import ZooError
-from zoo.talks import Talk
 
 RATE = 16_000
 

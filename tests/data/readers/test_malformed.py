@@ -16,10 +16,10 @@ import soundfile
 
 from tests.data.readers.forms import SENTENCES, SPLIT, WHOLE
 from tests.fixtures.films import to_film
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target
 from zoo.data.corpora import Corpus
 from zoo.data.readers.huggingface import HuggingFace
-from zoo.errors import ZooError
-from zoo.talks import Segment, Talk, Target
 
 RATE = 16_000
 TIMES = ((0.25, 1.0), (1.5, 1.0), (3.0, 0.5))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from zoo.base.languages import language
 from zoo.data.readers.iwslt import IWSLT
 from zoo.evaluation.talks import check_talks
-from zoo.languages import language
 
 pytest.importorskip("datasets", reason="the extra datasets is not installed")
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Segment, Target
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.readers.mustc import MustC
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Segment, Target
 
 YAML = """\
 - {duration: 1.5, offset: 0.25, rW: 4, uW: 0, speaker_id: spk.1, wav: ted_1.wav}

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
 from zoo.data.readers.realsi import RealSI
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "realsi"

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from tests.data.readers.forms import PAIR
-from zoo.audio import files as audio
-from zoo.backbones.chat_server.prompt import Template as ChatTemplate
-from zoo.backbones.common.chain_of_thought.prompt import Template
+from zoo.backbones.architectures.chain_of_thought.prompt import Template
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.readers.streamuni import INSTRUCTION, StreamUni
-from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.extras.chat_server.prompt import Template as ChatTemplate
 
 EXAMPLE = {
     "audio": "audio_1.wav",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.comet_environment import REAL, ROOT
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.metrics.comet.scorer import SCRIPT, Comet, Text
 
 pytestmark = pytest.mark.skipif(not REAL.is_file(), reason="there is no .venv-comet: make comet")

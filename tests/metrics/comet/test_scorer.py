@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.comet_environment import calls, imitation
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.metrics.comet import score
 from zoo.metrics.comet.scorer import Comet, Text, environment, score_name
 

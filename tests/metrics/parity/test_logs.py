@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.interop.score_with_tools import TOKENIZERS, differences
+from tests.extras.interop.score_with_tools import TOKENIZERS, differences
 from tests.metrics.parity.make_logs import FOLDER, LANGUAGES, files
 
 

@@ -1,6 +1,6 @@
 """Our scores of the logs in this folder equal those that other tools printed (numbers.json).
 
-``tests/interop/score_with_tools.py`` runs the tools; ``make_logs.py`` wrote the logs.
+``tests/extras/interop/score_with_tools.py`` runs the tools; ``make_logs.py`` wrote the logs.
 """
 
 import json
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.metrics.parity.make_logs import FOLDER
+from zoo.base.languages import language
 from zoo.formats.logs import LogFormat, read_log
 from zoo.formats.references import read_references
-from zoo.languages import language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.resegmentation import Resegmenter

@@ -6,15 +6,15 @@ import pytest
 import soundfile
 import torch
 
-from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.backbones.seamless_m4t.units import Codebook
+from zoo.base.languages import language
+from zoo.base.talks import Talk, Word
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
-from zoo.languages import language
-from zoo.talks import Talk, Word
-from zoo.types import SAMPLE_RATE
 
 TINY = {
     "hidden_size": 16,

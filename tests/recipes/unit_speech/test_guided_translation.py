@@ -10,14 +10,14 @@ from torch import Tensor
 
 from recipes.unit_speech.guided_translation import GuidedTranslation, span_loss
 from tests.fixtures.descent import assert_descends, scores_of, trainable
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.data.excerpts import Excerpt
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Talk
 
 GERMAN = language("de")
 

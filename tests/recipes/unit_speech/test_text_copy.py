@@ -5,12 +5,12 @@ import torch
 
 from recipes.unit_speech.text_copy import TextCopy
 from tests.fixtures.descent import assert_descends, scores_of, trainable
-from zoo.backbones.common.speech_llm.prompt import LEAN
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm.prompt import LEAN
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.errors import ZooError
 from zoo.data.clips import Clip
-from zoo.errors import ZooError
 
 
 def test_encoder_and_decoder_are_fed_the_same_text(

@@ -12,9 +12,9 @@ from recipes.unit_speech.attention_guide import guide_loss
 from recipes.unit_speech.text_to_unit import TextToUnit, unit_words
 from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.base.errors import ZooError
+from zoo.base.talks import Word
 from zoo.data.clips import Clip
-from zoo.errors import ZooError
-from zoo.talks import Word
 
 
 def test_units_belong_to_the_last_word_that_has_begun() -> None:

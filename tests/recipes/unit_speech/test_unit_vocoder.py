@@ -10,11 +10,11 @@ from torch import Tensor
 
 from recipes.unit_speech.unit_vocoder import UnitVocoder, distances, duration_error, magnitudes
 from tests.fixtures.descent import assert_descends, trainable
-from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.decoding.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.backbones.seamless_m4t.units import Codebook
+from zoo.base.errors import ZooError
 from zoo.data.clips import Clip
-from zoo.errors import ZooError
 
 
 def buzz(seconds: float, hertz: float = 100.0) -> Tensor:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from zoo.alignment.base import Loadable
-from zoo.talks import Segment, Talk, Word
+from zoo.base.talks import Segment, Talk, Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,21 @@ from transformers import AutoFeatureExtractor, AutoModelForCTC, AutoTokenizer
 from zoo.alignment.times.base import TimedWords
 from zoo.alignment.times.letters import Labels, Letters
 from zoo.alignment.times.viterbi import CTCPath, best_ctc_paths
-from zoo.audio import files as audio
 from zoo.backbones.base import dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.ctc.best_path import frame_logits, frame_samples
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.loading import (
     check_extractor,
     find_config,
     load_network,
     load_part,
 )
-from zoo.backbones.ctc.best_path import frame_logits, frame_samples
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.data.word_times import transcript_words
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE, Seconds
 
 NOUN = "CTC recogniser"
 

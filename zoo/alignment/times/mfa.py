@@ -11,11 +11,11 @@ from pathlib import Path
 
 from zoo.alignment.times.base import TimedWords
 from zoo.alignment.times.textgrid import TextGridTimes
-from zoo.audio import files as audio
-from zoo.disk.files import atomic_folder, write_bytes, write_text
-from zoo.disk.tar_members import last_change, size_of
-from zoo.errors import ZooError, check_numbers
-from zoo.talks import Segment, Talk
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import atomic_folder, write_bytes, write_text
+from zoo.base.disk.tar_members import last_change, size_of
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.talks import Segment, Talk
 
 PROGRAM = "mfa"
 PATTERN = "{talk}/{segment:05d}.TextGrid"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.alignment.times.base import TimedWords
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_choice, shorten_list
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import SAMPLE_RATE
 from zoo.data.word_times import transcript_words
-from zoo.errors import ZooError, check_choice, shorten_list
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE
 
 if TYPE_CHECKING:
     import torch

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords
+from zoo.base.disk.parsing import bounded_number
+from zoo.base.errors import ZooError, shorten_list
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import Seconds
 from zoo.data.word_times import transcript_words
-from zoo.disk.parsing import bounded_number
-from zoo.errors import ZooError, shorten_list
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Talk, Word
-from zoo.types import Seconds
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from zoo.languages import Language
+from zoo.base.languages import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,20 +24,20 @@ from zoo.alignment.times.whisper_attention import (
     opening_ids,
     timed_parts,
 )
-from zoo.audio import files as audio
 from zoo.backbones.base import dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.loading import (
     check_extractor,
     load_network,
     load_part,
     model_type,
 )
+from zoo.base.audio import files as audio
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import language as language_of
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import Seconds
 from zoo.data.word_times import transcript_words
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import language as language_of
-from zoo.talks import Segment, Talk, Word
-from zoo.types import Seconds
 
 NOUN = "Whisper"
 LONGEST: Seconds = 30  # length of the encoder's input

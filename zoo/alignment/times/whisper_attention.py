@@ -16,11 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from zoo.alignment.times.monotonic import first_frames
 from zoo.alignment.times.tokens import Tokens
-from zoo.backbones.common.pretrained.loading import alignment_heads, control_id
 from zoo.backbones.ctc.best_path import features
-from zoo.errors import ZooError
-from zoo.talks import Word
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.backbones.pretrained.loading import alignment_heads, control_id
+from zoo.base.errors import ZooError
+from zoo.base.talks import Word
+from zoo.base.types import SAMPLE_RATE, Samples
 
 FRAME: Samples = 320  # 20 ms, of the encoder
 FLOOR = 1e-3  # attention below it counts as this much, so that no single frame decides

@@ -15,7 +15,7 @@ from zoo.alignment.words.base import Links, Pair, links
 from zoo.alignment.words.context import with_context
 from zoo.alignment.words.pharaoh import read_links
 from zoo.alignment.words.symmetrisation import SYMMETRISATIONS, Symmetrisation
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.base.errors import ZooError, check_choice, check_numbers
 
 if TYPE_CHECKING:
     import torch

@@ -11,10 +11,10 @@ from torch import Tensor
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel
 
 from zoo.backbones.base import dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import load_network, load_part, load_tokenizer
-from zoo.disk.files import portable_name
-from zoo.errors import ZooError, check_numbers
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.loading import load_network, load_part, load_tokenizer
+from zoo.base.disk.files import portable_name
+from zoo.base.errors import ZooError, check_numbers
 
 Matrix = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoo.alignment.words.base import Links, Pair, Point, links
-from zoo.disk.files import write_text
-from zoo.errors import ZooError
+from zoo.base.disk.files import write_text
+from zoo.base.errors import ZooError
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,8 @@ from zoo.alignment.words.base import Links, Pair, Point, links
 from zoo.alignment.words.encoder import NOUN, WordEncoder
 from zoo.alignment.words.matching import METHODS, Matrix, Method, discount_distortion
 from zoo.backbones.base import dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.errors import check_choice, check_numbers
+from zoo.backbones.pretrained import hub
+from zoo.base.errors import check_choice, check_numbers
 
 USER = "Word alignment"
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from zoo.backbones.architectures.chat_llm import ChatLLM
 from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import CascadeCollator, TextBatch
@@ -29,28 +30,27 @@ from zoo.backbones.cascade.transcriber import (
     transcriber_session,
     why_unaligned,
 )
-from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
-from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.causal.branches import CausalBranches
-from zoo.backbones.common.chat_llm import ChatLLM
-from zoo.backbones.common.continuation import Answer, SearchContext, StopMarks
-from zoo.backbones.common.early_stop import early_stop
-from zoo.backbones.common.encoder_memory import PROMPTED
-from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
-from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.teacher_forcing import causal_logits, enable_checkpointing, token_losses
-from zoo.backbones.common.text.spoken import Vocabularies
-from zoo.backbones.common.text.vocabulary import containing
-from zoo.errors import check_choice, check_numbers
-from zoo.languages import Language
-from zoo.machine.int8 import DecoderWeights, decoder_weights_named
+from zoo.backbones.decoding.alignment import AlignmentConfig, HeadAlignment
+from zoo.backbones.decoding.batches import pick, put
+from zoo.backbones.decoding.causal.aligned import AlignedBranches
+from zoo.backbones.decoding.causal.branches import CausalBranches
+from zoo.backbones.decoding.continuation import Answer, SearchContext, StopMarks
+from zoo.backbones.decoding.early_stop import early_stop
+from zoo.backbones.decoding.partial_text import PartialText
+from zoo.backbones.decoding.search import SearchConfig, search
+from zoo.backbones.decoding.teacher_forcing import causal_logits, enable_checkpointing, token_losses
+from zoo.backbones.encoders.encoder_memory import PROMPTED
+from zoo.backbones.pretrained import lora as adapters
+from zoo.backbones.pretrained.loading import end_ids, load_tokenizer
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.backbones.text.spoken import Vocabularies
+from zoo.backbones.text.vocabulary import containing
+from zoo.base.errors import check_choice, check_numbers
+from zoo.base.languages import Language
+from zoo.base.machine.int8 import DecoderWeights, decoder_weights_named
+from zoo.base.types import Capability, Cut, Hypothesis, Request, Task
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TRANSCRIBER_TARGETS = ("source", "target")
 TRANSCRIPTS = ("latest", "committed")

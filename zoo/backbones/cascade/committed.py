@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.cascade.timed import TimedTranscript
-from zoo.types import UnitKind
+from zoo.base.types import UnitKind
 
 UNITS = {"word": re.compile(r"\S+"), "char": re.compile(r"\S")}
 

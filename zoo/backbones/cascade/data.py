@@ -10,9 +10,9 @@ from random import Random
 from torch import Tensor
 
 from zoo.backbones.cascade.prompt import CascadePrompt, PromptFields
-from zoo.backbones.common.excerpt import TrainingExcerpt
-from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.languages import language, spelling
+from zoo.backbones.decoding.teacher_forcing import IGNORED, pad_ids
+from zoo.backbones.excerpt import TrainingExcerpt
+from zoo.base.languages import language, spelling
 
 
 @dataclass(slots=True)

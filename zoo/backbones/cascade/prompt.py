@@ -10,13 +10,13 @@ from typing import Literal
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.text.context import ContextStrings
-from zoo.backbones.common.text.prompt import ChatPrompt, fill_fields, find_special_tokens
-from zoo.backbones.common.text.vocabulary import CLOSING, detokenise
-from zoo.errors import ZooError
-from zoo.languages import Language
-from zoo.types import NO_CONTEXT, Context
+from zoo.backbones.decoding.partial_text import PartialText
+from zoo.backbones.text.context import ContextStrings
+from zoo.backbones.text.prompt import ChatPrompt, fill_fields, find_special_tokens
+from zoo.backbones.text.vocabulary import CLOSING, detokenise
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import NO_CONTEXT, Context
 
 FIELDS = ("source", "target", "transcript", "translation")
 PrefixPlace = Literal["prompt", "answer", "both"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo.types import Frames, Hypothesis, StopRule
+from zoo.base.types import Frames, Hypothesis, StopRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.cascade.committed import CommittedWords
 from zoo.backbones.cascade.prompt import PrefixPlace
 from zoo.backbones.cascade.timed import TimedTranscript, time_transcript
-from zoo.backbones.common.families import families_exposing
-from zoo.errors import ZooError
+from zoo.backbones.families import families_exposing
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Hypothesis, Request, Samples, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 FAMILY = "cascade"  # excluded as a transcriber: a cascade needs another backbone to transcribe
 NEEDED = frozenset(  # capabilities that a transcriber must expose

@@ -14,17 +14,17 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
-from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
-from zoo.backbones.common.lora import LoraConfig, install, read_adapter
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.decoding.causal.branches import CausalBranches, Prefilled, empty_cache
+from zoo.backbones.decoding.causal.decoder import ATTENTION, decoder_config
+from zoo.backbones.pretrained.loading import (
     check_tokenizer,
     from_config,
     load_network,
     load_part,
     model_type,
 )
-from zoo.errors import ZooError
+from zoo.backbones.pretrained.lora import LoraConfig, install, read_adapter
+from zoo.base.errors import ZooError
 
 # Values of model_type. Some layers of a Gemma 3 attend to a window; those of the other LLMs attend
 # to all earlier positions.

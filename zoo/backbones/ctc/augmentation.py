@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.base.types import SAMPLE_RATE, Samples
 
 FFT: Samples = 512  # length of the window and of the transform
 HOP: Samples = 128  # overlapping windows: the inverse transform is exact for unchanged spectra

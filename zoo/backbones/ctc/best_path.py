@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.base.types import SAMPLE_RATE, Samples
 from zoo.streaming.stages import stage
-from zoo.types import SAMPLE_RATE, Samples
 
 SHORTEST: Samples = 1600  # 100 ms; shorter waves are zero-padded, as convolutions need some input
 TICK: Samples = 160  # 10 ms; the frames of all CTC models last a multiple of this

@@ -21,20 +21,20 @@ from transformers import (
 )
 
 from zoo.backbones.base import Backbone, dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.ctc.best_path import best_paths
+from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
+from zoo.backbones.decoding.teacher_forcing import at_least_float32
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.loading import (
     check_extractor,
     check_fields,
     load_network,
     load_part,
 )
-from zoo.backbones.common.pretrained.weights import save_pretrained
-from zoo.backbones.common.teacher_forcing import at_least_float32
-from zoo.backbones.ctc.best_path import best_paths
-from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
-from zoo.errors import ZooError
+from zoo.backbones.pretrained.weights import save_pretrained
+from zoo.base.errors import ZooError
+from zoo.base.types import Capability, Hypothesis, Request, Samples, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 WINDOW: Samples = 400  # 25 ms: window of a spectrum of SeamlessM4TFeatureExtractor
 HOP: Samples = 160  # 10 ms: from one window to the next

@@ -16,16 +16,16 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.spelling import Spelling
+from zoo.backbones.decoding.teacher_forcing import IGNORED
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk, Word
+from zoo.base.types import SAMPLE_RATE, Samples
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError
-from zoo.talks import Talk, Word
-from zoo.types import SAMPLE_RATE, Samples
 
 # Phonemes are hashed into classes: the set of phonemes is unknown before all clips are synthesised
 PHONEMES = 1024

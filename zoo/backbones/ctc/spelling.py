@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import Wav2Vec2CTCTokenizer
 
-from zoo.disk.files import write_text
+from zoo.base.disk.files import write_text
 
 BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # tokens of wav2vec 2.0
 

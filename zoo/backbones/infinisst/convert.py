@@ -1,11 +1,11 @@
 """Converts a checkpoint of the InfiniSST authors to a folder that ``InfiniSST.load`` reads.
 
-``python -m zoo.backbones.infinisst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
+``python -m zoo convert-infinisst FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 """
 
 from collections.abc import Sequence
 
-from zoo.backbones.common.speech_llm.released import command, convert
+from zoo.backbones.architectures.speech_llm.released import command, convert
 
 USE = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.decoder={0}"
 

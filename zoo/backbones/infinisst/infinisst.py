@@ -7,20 +7,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.batches import pick
-from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
-from zoo.backbones.common.continuation import Answer, SearchContext
-from zoo.backbones.common.speech_llm.data import Batch, TeacherForcingOutput
-from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
-from zoo.backbones.common.text.vocabulary import SPACES
-from zoo.backbones.common.wav2vec2.adapter import MERGED
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES
+from zoo.backbones.architectures.speech_llm.data import Batch, TeacherForcingOutput
+from zoo.backbones.architectures.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.decoding.batches import pick
+from zoo.backbones.decoding.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.decoding.continuation import Answer, SearchContext
+from zoo.backbones.encoders.wav2vec2.adapter import MERGED
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import WindowConfig, WindowState, append_turn, recent_ids, slide
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.backbones.text.vocabulary import SPACES
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import Capability, Cut, Hypothesis, Request
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request
 
 
 class InfiniSST(SpeechLLM):

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from zoo.backbones.architectures.speech_llm.data import Batch, collate
+from zoo.backbones.architectures.speech_llm.prompt import DialoguePrompt, Trajectory
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
-from zoo.backbones.common.teacher_forcing import token_accuracy
+from zoo.backbones.decoding.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.objective import Objective
+from zoo.base.errors import ZooError
+from zoo.base.languages import language
+from zoo.base.talks import Talk
 from zoo.data.robust_segments import (
     RobustSegment,
     RobustSegmentConfig,
@@ -17,9 +20,6 @@ from zoo.data.robust_segments import (
     check_turns,
 )
 from zoo.data.sampling import Sampler
-from zoo.errors import ZooError
-from zoo.languages import language
-from zoo.talks import Talk
 
 
 class Trajectories(Objective):

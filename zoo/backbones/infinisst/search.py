@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zoo.backbones.common.continuation import Answer, Continuation, SearchContext
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.search import search as search_text
-from zoo.errors import ZooError, check_numbers
+from zoo.backbones.decoding.continuation import Answer, Continuation, SearchContext
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.decoding.search import search as search_text
+from zoo.base.errors import ZooError, check_numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.common.causal.decoder import rotary_of
-from zoo.backbones.common.continuation import Answer
-from zoo.backbones.common.wav2vec2.encoder import EncoderState
-from zoo.errors import check_numbers
+from zoo.backbones.decoding.causal.decoder import rotary_of
+from zoo.backbones.decoding.continuation import Answer
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderState
+from zoo.base.errors import check_numbers
 
 
 @dataclass(frozen=True, slots=True)

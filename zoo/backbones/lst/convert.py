@@ -1,6 +1,6 @@
 """Converts an "Offline" checkpoint of the InfiniSST authors to a folder that ``LST.load`` reads.
 
-``python -m zoo.backbones.lst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
+``python -m zoo convert-lst FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 
 The file has the layout of the authors' streaming checkpoints and is converted in the same way. The
 file does not contain the training configuration of the network, which the authors' scripts define:
@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 import yaml
 
-from zoo.backbones.common.speech_llm import released
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.architectures.speech_llm import released
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.description import DESCRIPTION, LAYER
-from zoo.disk.files import write_text
+from zoo.base.disk.files import write_text
 
 USE = "system=streamatt backbone=lst backbone.search.repetition=prompt backbone.name={0}"
 

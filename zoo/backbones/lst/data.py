@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zoo.backbones.common.excerpt import TrainingExcerpt
-from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import DialoguePrompt, Trajectory
-from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
-from zoo.languages import Language, language
-from zoo.types import Samples
+from zoo.backbones.architectures.speech_llm.data import Batch, collate
+from zoo.backbones.architectures.speech_llm.prompt import DialoguePrompt, Trajectory
+from zoo.backbones.decoding.teacher_forcing import IGNORED
+from zoo.backbones.encoders.wav2vec2.adapter import MERGED, pad_to_multiple
+from zoo.backbones.excerpt import TrainingExcerpt
+from zoo.base.languages import Language, language
+from zoo.base.types import Samples
 
 EMBEDDING_SAMPLES: Samples = 1280  # audio of one speech embedding: 80 ms at 16 kHz
 

@@ -12,14 +12,14 @@ from typing import Any, get_type_hints
 
 import yaml
 
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.settings import check_settings
-from zoo.backbones.common.speech_llm.prompt import Template
-from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.disk.parsing import is_plain_template, parse_yaml
-from zoo.errors import ZooError, check_numbers, shorten, unknown_choice
-from zoo.kinds import described, fits, kind_of
+from zoo.backbones.architectures.speech_llm.prompt import Template
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.settings import check_settings
+from zoo.base.disk.parsing import is_plain_template, parse_yaml
+from zoo.base.errors import ZooError, check_numbers, shorten, unknown_choice
+from zoo.base.kinds import described, fits, kind_of
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)

@@ -13,37 +13,37 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from zoo.backbones.common.alignment import AlignmentConfig, HeadAlignment
-from zoo.backbones.common.batches import pick, put
-from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.continuation import SearchContext
-from zoo.backbones.common.early_stop import early_stop
-from zoo.backbones.common.encoder_memory import (
+from zoo.backbones.architectures.speech_llm.data import Batch
+from zoo.backbones.architectures.speech_llm.prompt import Template, template_named
+from zoo.backbones.architectures.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.decoding.alignment import AlignmentConfig, HeadAlignment
+from zoo.backbones.decoding.batches import pick, put
+from zoo.backbones.decoding.causal.aligned import AlignedBranches
+from zoo.backbones.decoding.continuation import SearchContext
+from zoo.backbones.decoding.early_stop import early_stop
+from zoo.backbones.decoding.partial_text import PartialText
+from zoo.backbones.decoding.search import SearchConfig, search
+from zoo.backbones.decoding.static_steps import Capture
+from zoo.backbones.decoding.teacher_forcing import token_accuracy
+from zoo.backbones.encoders.encoder_memory import (
     PROMPTED,
     EncodedStreamState,
     encoder_memories,
     forget_memory,
 )
-from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.pretrained.weights import WEIGHTS
-from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.speech_llm.data import Batch
-from zoo.backbones.common.speech_llm.prompt import Template, template_named
-from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
-from zoo.backbones.common.static_steps import Capture
-from zoo.backbones.common.teacher_forcing import token_accuracy
-from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
-from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
-from zoo.backbones.common.wav2vec2.features import KeptWave
-from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
+from zoo.backbones.encoders.wav2vec2.adapter import MERGED, pad_to_multiple
+from zoo.backbones.encoders.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.encoders.wav2vec2.features import KeptWave
+from zoo.backbones.encoders.wav2vec2.kept_audio import KeptAudio, encode_kept
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, LSTCollator
 from zoo.backbones.lst.description import describe, local_folder, plain_values, read_description
-from zoo.errors import ZooError, check_numbers
-from zoo.machine.int8 import DecoderWeights
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.backbones.pretrained.weights import WEIGHTS
+from zoo.backbones.text.vocabulary import Vocabulary, vocabularies
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.machine.int8 import DecoderWeights
+from zoo.base.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
 
 SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from transformers.audio_utils import mel_filter_bank
 
-from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank
-from zoo.types import SAMPLE_RATE
+from zoo.backbones.encoders.audio.spectrogram import HOP, WINDOW, Filterbank
+from zoo.base.types import SAMPLE_RATE
 
 BINS = 80
 

@@ -19,14 +19,14 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
     Phi4MultimodalRotaryEmbedding,
 )
 
+from zoo.backbones.architectures.chain_of_thought.prompt import ThoughtPrompt
 from zoo.backbones.base import check_finite, is_empty, mark_restored
-from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
-from zoo.backbones.common.lora import LoraConfig
-from zoo.backbones.common.pretrained import loading
-from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.phi4_multimodal.weights import NOUN, Published
-from zoo.errors import ZooError, shorten_list
+from zoo.backbones.pretrained import loading
+from zoo.backbones.pretrained import lora as adapters
+from zoo.backbones.pretrained.loading import check_fields
+from zoo.backbones.pretrained.lora import LoraConfig
+from zoo.base.errors import ZooError, shorten_list
 
 # Regular expression of the layers that the speech adapter changes.
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"

@@ -11,13 +11,10 @@ import torch
 from torch import Tensor, nn
 from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
-from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.audio.spectrogram import HOP
-from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.prompt import ThoughtPrompt
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.architectures.chain_of_thought.prompt import ThoughtPrompt
+from zoo.backbones.decoding.causal.decoder import ATTENTION
+from zoo.backbones.encoders.audio.spectrogram import HOP
 from zoo.backbones.phi4_multimodal.encoder import FEATURES_PER_EMBEDDING, encode, project
 from zoo.backbones.phi4_multimodal.features import LogMel
 from zoo.backbones.phi4_multimodal.network import (
@@ -27,8 +24,11 @@ from zoo.backbones.phi4_multimodal.network import (
     random_network,
 )
 from zoo.backbones.phi4_multimodal.weights import NOUN, find_published
-from zoo.errors import ZooError
-from zoo.types import Samples
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained import lora as adapters
+from zoo.backbones.pretrained.loading import check_tokenizer, load_part
+from zoo.base.errors import ZooError
+from zoo.base.types import Samples
 
 
 class Phi4Multimodal(ChainOfThought):

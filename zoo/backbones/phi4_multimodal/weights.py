@@ -17,12 +17,12 @@ from transformers import GenerationConfig, Phi4MultimodalConfig
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from zoo.backbones.base import is_empty
-from zoo.backbones.common.lora import ADAPTER, LoraAdapter, lora_config, read_adapter
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import load_part
-from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
-from zoo.disk.parsing import read_json
-from zoo.errors import ZooError
+from zoo.backbones.pretrained import hub
+from zoo.backbones.pretrained.loading import load_part
+from zoo.backbones.pretrained.lora import ADAPTER, LoraAdapter, lora_config, read_adapter
+from zoo.backbones.pretrained.weights import read_tensor, tensor_files
+from zoo.base.disk.parsing import read_json
+from zoo.base.errors import ZooError
 
 NOUN = "Phi-4-Multimodal"
 KINDS = ("phi4_multimodal", "phi4mm")  # model_type of the Transformers and the original layout

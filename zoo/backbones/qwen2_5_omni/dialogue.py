@@ -1,6 +1,6 @@
 """The thinker of Qwen2.5-Omni in a dialogue, which answers chunks with words or ``<wait>``."""
 
-from zoo.backbones.common.dialogue.dialogue import Dialogue
+from zoo.backbones.architectures.dialogue.dialogue import Dialogue
 from zoo.backbones.qwen2_5_omni.thinker import Qwen25OmniThinker
 
 

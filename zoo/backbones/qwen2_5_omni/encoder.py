@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAudioEncoder
 
-from zoo.backbones.common.thinker.encoder import layer_outputs
+from zoo.backbones.architectures.thinker.encoder import layer_outputs
 
 
 def encode(

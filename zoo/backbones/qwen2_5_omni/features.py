@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.audio.feature_cache import FeatureCache
-from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
-from zoo.errors import ZooError
+from zoo.backbones.encoders.audio.feature_cache import FeatureCache
+from zoo.backbones.encoders.audio.spectrogram import HOP, CentredSpectrogram
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Samples
 from zoo.streaming.stages import stage
-from zoo.types import SAMPLE_RATE, Samples
 
 SPAN_SECONDS = 300  # longest audio of the published feature extractor
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE

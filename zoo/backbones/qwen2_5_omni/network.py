@@ -7,7 +7,7 @@ from transformers import (
     Qwen2_5OmniThinkerForConditionalGeneration,
 )
 
-from zoo.backbones.common.thinker.network import LAYERS, UNUSED, ThinkerKind
+from zoo.backbones.architectures.thinker.network import LAYERS, UNUSED, ThinkerKind
 
 KIND = ThinkerKind(
     noun="Qwen2.5-Omni",

@@ -4,8 +4,8 @@ The thinker is the part of Qwen2.5-Omni that generates text. The backbone loads 
 or creates a small network of the same class for training from scratch.
 """
 
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.prompt import Template
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.architectures.chain_of_thought.prompt import Template
 from zoo.backbones.qwen2_5_omni.thinker import Qwen25OmniThinker
 
 CHATML = Template(  # with the system prompt of Qwen's examples of speech translation

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.backbones.common.thinker.thinker import Thinker
+from zoo.backbones.architectures.thinker.thinker import Thinker
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import (
     FRAMES_PER_TOKEN,
@@ -14,7 +14,7 @@ from zoo.backbones.qwen2_5_omni.features import (
     encoder_inputs,
 )
 from zoo.backbones.qwen2_5_omni.network import KIND
-from zoo.types import Frames, Samples
+from zoo.base.types import Frames, Samples
 
 
 class Qwen25OmniThinker(Thinker):

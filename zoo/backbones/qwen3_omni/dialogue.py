@@ -3,9 +3,9 @@
 from types import ModuleType
 from typing import ClassVar
 
-from zoo.backbones.common.dialogue.dialogue import Dialogue
-from zoo.backbones.common.dialogue.prompt import DialogueTemplate
-from zoo.backbones.common.thinker.chunked import ChunkedThinker
+from zoo.backbones.architectures.dialogue.dialogue import Dialogue
+from zoo.backbones.architectures.dialogue.prompt import DialogueTemplate
+from zoo.backbones.architectures.thinker.chunked import ChunkedThinker
 from zoo.backbones.qwen3_omni import encoder
 from zoo.backbones.qwen3_omni.network import KIND
 

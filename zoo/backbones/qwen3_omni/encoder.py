@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
-from zoo.backbones.common.thinker.chunks import CHUNK, num_embeddings
-from zoo.backbones.common.thinker.encoder import layer_outputs
+from zoo.backbones.architectures.thinker.chunks import CHUNK, num_embeddings
+from zoo.backbones.architectures.thinker.encoder import layer_outputs
 
 
 def encode(

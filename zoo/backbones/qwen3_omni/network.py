@@ -6,7 +6,7 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
     Qwen3OmniMoeTextConfig,
 )
 
-from zoo.backbones.common.thinker.network import LAYERS, UNUSED, ThinkerKind
+from zoo.backbones.architectures.thinker.network import LAYERS, UNUSED, ThinkerKind
 
 KIND = ThinkerKind(
     noun="Qwen3-Omni",

@@ -8,9 +8,9 @@ is added to the hidden states of its first layers.
 from types import ModuleType
 from typing import ClassVar
 
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.prompt import Template
-from zoo.backbones.common.thinker.chunked import ChunkedThinker
+from zoo.backbones.architectures.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.architectures.chain_of_thought.prompt import Template
+from zoo.backbones.architectures.thinker.chunked import ChunkedThinker
 from zoo.backbones.qwen3_omni import encoder
 from zoo.backbones.qwen3_omni.network import KIND
 

@@ -16,7 +16,7 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import (
     SeamlessM4TConformerSelfAttention,
 )
 
-from zoo.machine.weight_layout import PackedWeight, can_pack, state_of
+from zoo.base.machine.weight_layout import PackedWeight, can_pack, state_of
 
 PACKED = "packed"  # attribute of a convolution
 QUERIES = 64  # whose scores are computed at once: they stay in the processor's cache

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.encoder_decoder.data import decoder_rows
-from zoo.backbones.common.excerpt import TrainingExcerpt
-from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
+from zoo.backbones.architectures.encoder_decoder.data import decoder_rows
+from zoo.backbones.decoding.teacher_forcing import IGNORED, pad_ids
+from zoo.backbones.encoders.audio.spectrogram import Spectrogram
+from zoo.backbones.excerpt import TrainingExcerpt
 from zoo.backbones.seamless_m4t.encoder import training_features
 
 

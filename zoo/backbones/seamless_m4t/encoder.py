@@ -18,21 +18,21 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.rnn import pad_sequence
 from transformers import SeamlessM4TFeatureExtractor
 
-from zoo.backbones.common.audio.spectrogram import (
+from zoo.backbones.decoding.batches import encode_non_empty
+from zoo.backbones.encoders.audio.spectrogram import (
     HOP,
     WINDOW,
     Filterbank,
     Spectrogram,
     seamless_features,
 )
-from zoo.backbones.common.batches import encode_non_empty
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.pretrained.loading import (
     check_extractor,
     load_part,
     pad_batch,
     unpad_batch,
 )
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.streaming.session import Session
 
 STRIDE = 2  # filterbank frames stacked into a conformer frame

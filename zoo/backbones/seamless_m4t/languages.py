@@ -6,9 +6,9 @@ from typing import Self
 
 from transformers import GenerationConfig
 
-from zoo.backbones.common.pretrained.loading import control_id
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.backbones.pretrained.loading import control_id
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
 
 CODES = {  # language code of the zoo -> language code of SeamlessM4T
     "af": "afr",

@@ -19,11 +19,11 @@ from transformers import (
     SeamlessM4TTokenizer,
 )
 
-from zoo.backbones.common.pretrained import loading
-from zoo.backbones.common.pretrained.loading import check_fields
-from zoo.backbones.common.pretrained.weights import save_pretrained
+from zoo.backbones.pretrained import loading
+from zoo.backbones.pretrained.loading import check_fields
+from zoo.backbones.pretrained.weights import save_pretrained
 from zoo.backbones.seamless_m4t.languages import CODES
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # ids 0 to 3 in every SeamlessM4T tokenizer
 UNIT_SPECIAL = 4  # ids of the text-to-unit decoder before the units: start, padding, end, unknown

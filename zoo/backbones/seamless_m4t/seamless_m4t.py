@@ -14,18 +14,18 @@ from transformers import (
     SeamlessM4Tv2ForSpeechToText,
 )
 
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import OFFLINE
-from zoo.backbones.common.pretrained.loading import (
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
+from zoo.backbones.architectures.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.encoders.audio.spectrogram import Spectrogram
+from zoo.backbones.encoders.encoder_memory import OFFLINE
+from zoo.backbones.pretrained.loading import (
     check_tokenizer,
     load_network,
     load_part,
     model_type,
 )
-from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.conformer import speed_up
 from zoo.backbones.seamless_m4t.encoder import (
     FRAME_SAMPLES,
@@ -36,8 +36,8 @@ from zoo.backbones.seamless_m4t.encoder import (
     load_spectrogram,
 )
 from zoo.backbones.seamless_m4t.languages import WrittenLanguages
+from zoo.base.types import Capability, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Task
 
 NETWORKS = {
     "seamless_m4t": SeamlessM4TForSpeechToText,

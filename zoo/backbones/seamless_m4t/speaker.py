@@ -13,19 +13,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from zoo.backbones.architectures.encoder_decoder.branches import EncoderDecoderBranches
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
 from zoo.backbones.base import Units, UnitSpeech
-from zoo.backbones.common.continuation import Guesses, SearchContext
-from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.guessed_search import EarlierAnswers
-from zoo.backbones.common.pretrained.loading import run_layers
-from zoo.backbones.common.search import SearchConfig, search
-from zoo.backbones.common.static_steps import Capture, StaticSteps
-from zoo.backbones.common.unit_attention import UnitAttention
+from zoo.backbones.decoding.continuation import Guesses, SearchContext
+from zoo.backbones.decoding.guessed_search import EarlierAnswers
+from zoo.backbones.decoding.search import SearchConfig, search
+from zoo.backbones.decoding.static_steps import Capture, StaticSteps
+from zoo.backbones.decoding.unit_attention import UnitAttention
+from zoo.backbones.pretrained.loading import run_layers
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
-from zoo.errors import ZooError, check_numbers
-from zoo.languages import Language
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.base.errors import ZooError, check_numbers
+from zoo.base.languages import Language
+from zoo.base.types import SAMPLE_RATE, Samples
 
 OPENING = 2  # text decoder states before a text: start and language
 OUTER_REACH = 3  # positions on each side that the vocoder's first and last convolutions read

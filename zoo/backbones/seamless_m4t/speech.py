@@ -12,17 +12,17 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, SeamlessM4TTokenizer
 
+from zoo.backbones.architectures.encoder_decoder.branches import Branch
+from zoo.backbones.architectures.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.base import TokenizerCorpus, Units, UnitSpeech
-from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.spectrogram import Filterbank
-from zoo.backbones.common.encoder_decoder.branches import Branch
-from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import EncodedStreamState
-from zoo.backbones.common.guessed_search import EarlierAnswers
-from zoo.backbones.common.pretrained.loading import check_sources, load_network, load_part
-from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.teacher_forcing import token_losses
-from zoo.backbones.common.unit_attention import UnitAttention, UnitQuery
+from zoo.backbones.decoding.alignment import AlignmentConfig
+from zoo.backbones.decoding.guessed_search import EarlierAnswers
+from zoo.backbones.decoding.search import SearchConfig
+from zoo.backbones.decoding.teacher_forcing import token_losses
+from zoo.backbones.decoding.unit_attention import UnitAttention, UnitQuery
+from zoo.backbones.encoders.audio.spectrogram import Filterbank
+from zoo.backbones.encoders.encoder_memory import EncodedStreamState
+from zoo.backbones.pretrained.loading import check_sources, load_network, load_part
 from zoo.backbones.seamless_m4t.data import SeamlessCollator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
@@ -43,10 +43,10 @@ from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.units import FILE as UNITS_FILE
 from zoo.backbones.seamless_m4t.units import Codebook
 from zoo.backbones.seamless_m4t.weights import check_version, take_vocoder
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.base.errors import ZooError
+from zoo.base.languages import Language
+from zoo.base.types import Capability, Hypothesis, Samples
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability, Hypothesis, Samples
 
 
 @dataclass(slots=True)

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
+from zoo.backbones.architectures.encoder_decoder.branches import EncoderDecoderBranches
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
 from zoo.backbones.base import Units, UnitSpeech, dtype_named
-from zoo.backbones.common.continuation import SearchContext
-from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.pretrained.loading import control_id, load_network, load_part, unpad_batch
-from zoo.backbones.common.search import SearchConfig, search
+from zoo.backbones.decoding.continuation import SearchContext
+from zoo.backbones.decoding.search import SearchConfig, search
+from zoo.backbones.pretrained.loading import control_id, load_network, load_part, unpad_batch
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, spoken_languages
-from zoo.errors import check_choice
-from zoo.languages import Language
+from zoo.base.errors import check_choice
+from zoo.base.languages import Language
 
 DecodedText = Literal["generated", "forced"]
 MAX_TOKENS = 256  # of a generated text, as in the generation config of the published models

@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
-from zoo.disk.files import atomic_file
-from zoo.errors import ZooError
-from zoo.types import SAMPLE_RATE, Frames, Samples
+from zoo.base.disk.files import atomic_file
+from zoo.base.errors import ZooError
+from zoo.base.types import SAMPLE_RATE, Frames, Samples
 
 FRAME: Samples = 320  # samples per unit
 WINDOW: Samples = 480  # length of the window of a spectrum

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, SeamlessM4TCodeHifiGan, SeamlessM4TConfig
 
-from zoo.backbones.common.pretrained.loading import load_network, load_part, model_type
+from zoo.backbones.pretrained.loading import load_network, load_part, model_type
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.seamless_m4t import NETWORKS
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 
 NOUN = "SeamlessM4T"
 VOCODER = (  # fields of a SeamlessM4TConfig that configure the vocoder

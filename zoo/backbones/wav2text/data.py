@@ -8,12 +8,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.encoder_decoder.data import decoder_rows
-from zoo.backbones.common.excerpt import TrainingExcerpt
-from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
+from zoo.backbones.architectures.encoder_decoder.data import decoder_rows
+from zoo.backbones.decoding.teacher_forcing import IGNORED, pad_ids
+from zoo.backbones.encoders.wav2vec2.adapter import MERGED, pad_to_multiple
+from zoo.backbones.excerpt import TrainingExcerpt
 from zoo.backbones.wav2text.transcript import SourceWords
-from zoo.types import Samples
+from zoo.base.types import Samples
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from zoo.disk.files import write_text
-from zoo.disk.parsing import read_json
-from zoo.errors import ZooError
-from zoo.languages import spelling
+from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import read_json
+from zoo.base.errors import ZooError
+from zoo.base.languages import spelling
 
 FILE = "source_words.json"
 BLANK = 0

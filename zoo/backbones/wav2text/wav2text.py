@@ -13,34 +13,34 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
+from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
+from zoo.backbones.architectures.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.base import TokenizerCorpus
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import EncodedStreamState
-from zoo.backbones.common.pretrained import hub, weights
-from zoo.backbones.common.pretrained.loading import load_tokenizer
-from zoo.backbones.common.teacher_forcing import (
+from zoo.backbones.decoding.teacher_forcing import (
     at_least_float32,
     gradients_if_trained,
     token_accuracy,
     token_loss,
 )
-from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
-from zoo.backbones.common.wav2vec2.encoder import (
+from zoo.backbones.encoders.encoder_memory import EncodedStreamState
+from zoo.backbones.encoders.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
+from zoo.backbones.encoders.wav2vec2.encoder import (
     FRAME_SAMPLES,
     Encoded,
     EncoderConfig,
     StreamingEncoder,
 )
-from zoo.backbones.common.wav2vec2.features import KeptWave
-from zoo.backbones.common.wav2vec2.kept_audio import KeptAudio, encode_kept
-from zoo.backbones.common.wav2vec2.weights import load_encoder
+from zoo.backbones.encoders.wav2vec2.features import KeptWave
+from zoo.backbones.encoders.wav2vec2.kept_audio import KeptAudio, encode_kept
+from zoo.backbones.encoders.wav2vec2.weights import load_encoder
+from zoo.backbones.pretrained import hub, weights
+from zoo.backbones.pretrained.loading import load_tokenizer
+from zoo.backbones.text.tokenizer import train_tokenizer
 from zoo.backbones.wav2text.data import OfflineBatch, Wav2TextCollator
 from zoo.backbones.wav2text.transcript import SourceWords, best_path, label_frames
-from zoo.errors import ZooError, check_numbers, shorten_list
+from zoo.base.errors import ZooError, check_numbers, shorten_list
+from zoo.base.types import Capability, Hypothesis, Request, Samples, Task
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 POSITION_SCALE = 0.3  # factor of the position sinusoids; the memory itself has unit variance
 

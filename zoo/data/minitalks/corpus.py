@@ -1,6 +1,6 @@
 """The built-in corpus in the cache folder: synthesised once, in parallel, resumable.
 
-``python -m zoo.data.minitalks.corpus`` synthesises all splits; with ``--freeze`` it also writes
+``python -m zoo minitalks`` synthesises all splits; with ``--freeze`` it also writes
 their fingerprints (see ``frozen.py``).
 """
 
@@ -12,18 +12,18 @@ from pathlib import Path
 
 import torch
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import atomic_file
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.espeak.speech import Speaker, in_parallel
+from zoo.base.machine.commands import program, run_script
+from zoo.base.progress import show_progress
+from zoo.base.talks import Talk
 from zoo.data import manifest
 from zoo.data.cache import cache_root, is_intact, lock_folder, seal, seal_if_complete
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.version import version_name
-from zoo.disk.files import atomic_file
-from zoo.errors import ZooError, check_choice
-from zoo.espeak.speech import Speaker, in_parallel
-from zoo.machine.commands import program, run_script
-from zoo.progress import show_progress
-from zoo.talks import Talk
 
 MAX_WORKERS = 8
 TEST_SPLITS = ("tst", "tst_hard", "tst_names")  # the splits with a fingerprint

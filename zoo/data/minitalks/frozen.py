@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from zoo.base.disk.files import write_text
+from zoo.base.errors import ZooError
+from zoo.base.espeak.speech import Speaker
+from zoo.base.talks import Talk
 from zoo.data.fingerprint import audio_hash, content_hash, talk_hash, targets_content
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.scene import Audio
 from zoo.data.minitalks.version import version_name
-from zoo.disk.files import write_text
-from zoo.errors import ZooError
-from zoo.espeak.speech import Speaker
-from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 

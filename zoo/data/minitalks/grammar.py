@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from zoo.base.talks import Target
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.chinese import realise_chinese
 from zoo.data.minitalks.english import realise_english
@@ -16,7 +17,6 @@ from zoo.data.minitalks.german import realise_german
 from zoo.data.minitalks.lexicon import FixedPhrase, Noun, Verb
 from zoo.data.minitalks.spanish import realise_spanish
 from zoo.data.minitalks.tree import Clause, NounPhrase, Question, SentencePlan, Tense
-from zoo.talks import Target
 
 LONGEST = 24  # maximum number of English words of a sentence
 PASSIVE_VERBS = {"paint", "sell", "steal", "repair", "build", "find", "describe"}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.errors import check_choice
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.base.errors import check_choice
+from zoo.base.types import SAMPLE_RATE, Seconds
 
 Wave = NDArray[np.float64]
 FADE: Seconds = 0.15  # duration of the fade-in and of the fade-out

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from zoo.base.errors import check_choice
+from zoo.base.espeak.speech import Speaker
+from zoo.base.talks import Segment, Talk, Word
+from zoo.base.types import SAMPLE_RATE, Seconds
 from zoo.data.minitalks.grammar import Sentence, sentence
 from zoo.data.minitalks.hard import interrupt, rare_sentence
 from zoo.data.minitalks.names import named_sentence, names_of
 from zoo.data.minitalks.scene import GRID, HARD_SCENES, Audio, Scene, add_background, gap, silence
-from zoo.errors import check_choice
-from zoo.espeak.speech import Speaker
-from zoo.talks import Segment, Talk, Word
-from zoo.types import SAMPLE_RATE, Seconds
 
 VOICES = (
     "en-us",

@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.base.espeak.speech import Speaker
+from zoo.base.talks import Segment
+from zoo.base.types import SAMPLE_RATE, Samples, Seconds
 from zoo.data.minitalks.grammar import sentence
 from zoo.data.minitalks.noise import KINDS, noise
-from zoo.espeak.speech import Speaker
-from zoo.talks import Segment
-from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 # Ranges from which values are drawn.
 NOISE_DURATION = (0.6, 2.5)  # seconds

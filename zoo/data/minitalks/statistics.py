@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from zoo.base.talks import Target
 from zoo.data.minitalks.grammar import Sentence
-from zoo.talks import Target
 
 WORDS_PER_CHUNK = 2.5  # 0.96 s of speech at 2.6 words per second
 

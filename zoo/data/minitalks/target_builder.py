@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from zoo.base.talks import Target
 from zoo.data.minitalks.tree import Indices
-from zoo.talks import Target
 
 
 class TargetBuilder:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import by_audio, existing_folder, optional, required
 from zoo.data.readers.spans import read_entries
-from zoo.errors import ZooError
-from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

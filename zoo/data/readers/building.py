@@ -10,15 +10,15 @@ from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import check_name_is_text
+from zoo.base.errors import ZooError
+from zoo.base.talks import Segment, Talk, Target, check_talk_name, of_one_name
+from zoo.base.types import Seconds
 from zoo.data.readers.entries import Recording, SegmentEntry, one_spaced
 from zoo.data.readers.films import streamable_file
-from zoo.disk.files import check_name_is_text
-from zoo.errors import ZooError
 from zoo.formats.segment_order import in_order
 from zoo.formats.text import check_can_be_written
-from zoo.talks import Segment, Talk, Target, check_talk_name, of_one_name
-from zoo.types import Seconds
 
 # Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
 # segment is cut at the end of its audio.

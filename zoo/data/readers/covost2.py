@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.errors import ZooError, check_choice
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import SegmentEntry, at, audio_file, by_audio, required
 from zoo.data.readers.tables import read_table
-from zoo.errors import ZooError, check_choice
-from zoo.talks import Talk
 
 SPLITS = ("train", "dev", "test")
 # Rows of train that the first edition of CoVoST had in another split.

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 from zoo.formats.text import recording_name
-from zoo.types import Seconds
 
 # Suffixes of the files that libsndfile reads.
 READABLE = (

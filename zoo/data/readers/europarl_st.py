@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.disk.parsing import bounded_number
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import (
     SegmentEntry,
@@ -12,10 +15,7 @@ from zoo.data.readers.entries import (
     existing_folder,
     required,
 )
-from zoo.disk.parsing import bounded_number
-from zoo.errors import ZooError
 from zoo.formats.text import read_lines
-from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

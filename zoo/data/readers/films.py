@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from zoo.audio import files as audio
+from zoo.base.audio import files as audio
+from zoo.base.disk.files import atomic_file
 from zoo.data.cache import cache_root, lock_folder, seal, seal_if_complete
 from zoo.data.readers.entries import FILMS
-from zoo.disk.files import atomic_file
 
 
 def streamable_file(path: Path) -> Path:

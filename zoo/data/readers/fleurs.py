@@ -4,6 +4,8 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import (
     Recording,
@@ -14,9 +16,7 @@ from zoo.data.readers.entries import (
     required,
 )
 from zoo.data.readers.tables import read_rows
-from zoo.errors import ZooError
 from zoo.formats.text import recording_name
-from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import LANGUAGES
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import FILMS, READABLE, Recording, SegmentEntry, required
 from zoo.data.readers.subtitles import Timed, read_srt, read_tsv
-from zoo.errors import ZooError
 from zoo.formats.text import read_lines
-from zoo.languages import LANGUAGES
-from zoo.talks import Talk
 
 TEXTS = (".srt", ".tsv", ".txt")
 # Other formats of subtitles, which are named instead of passed over.

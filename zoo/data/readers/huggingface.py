@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoo.base.disk.files import check_regular, sha256, write_bytes
+from zoo.base.disk.parsing import bounded_number
+from zoo.base.errors import ZooError, unknown_choice
+from zoo.base.talks import Talk
+from zoo.base.types import Seconds
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, required
-from zoo.disk.files import check_regular, sha256, write_bytes
-from zoo.disk.parsing import bounded_number
-from zoo.errors import ZooError, unknown_choice
 from zoo.formats.text import recording_name
-from zoo.talks import Talk
-from zoo.types import Seconds
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import by_audio, optional, required
 from zoo.data.readers.spans import read_entries
-from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

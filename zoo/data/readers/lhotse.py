@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zoo.base.disk.parsing import bounded_number, parse_object
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
+from zoo.base.types import Seconds
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, at, required
 from zoo.data.readers.films import channel_file
-from zoo.disk.parsing import bounded_number, parse_object
-from zoo.errors import ZooError
-from zoo.talks import Talk
-from zoo.types import Seconds
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, by_audio, required
 from zoo.data.readers.spans import read_entries
-from zoo.errors import ZooError
 from zoo.formats.segment_order import SAME
-from zoo.talks import Talk
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zoo.base.disk.parsing import bounded_number, parse_json
+from zoo.base.errors import ZooError
+from zoo.base.talks import Talk
+from zoo.base.types import Seconds
 from zoo.data.readers.building import build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, audio_file, optional, required
-from zoo.disk.parsing import bounded_number, parse_json
-from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
-from zoo.talks import Talk
-from zoo.types import Seconds
 
 # Seconds: the last segments of the published files end up to 1.2 s after their ``duration``.
 OVERHANG: Seconds = 1.5

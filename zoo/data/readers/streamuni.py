@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.errors import ZooError
+from zoo.base.languages import LANGUAGES, language
+from zoo.base.talks import Talk
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, required
-from zoo.errors import ZooError
 from zoo.formats.checks import number_field, text_field
 from zoo.formats.text import read_list, recording_name
-from zoo.languages import LANGUAGES, language
-from zoo.talks import Talk
 
 logger = logging.getLogger(__name__)
 

@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.base.disk.parsing import bounded_number
+from zoo.base.errors import ZooError
+from zoo.base.types import Seconds
 from zoo.data.readers.entries import at
 from zoo.data.readers.tables import read_rows
-from zoo.disk.parsing import bounded_number
-from zoo.errors import ZooError
 from zoo.formats.text import MS, read_text
-from zoo.types import Seconds
 
 _TIME = r"(\d{1,6}):([0-5]\d):([0-5]\d)[,.](\d{3})"
 _TIMES = re.compile(rf"{_TIME}\s+-->\s+{_TIME}(?:\s.*)?")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from zoo.base.errors import ZooError
 from zoo.data.readers.entries import at
-from zoo.errors import ZooError
 from zoo.formats.text import read_text
 
 

@@ -13,8 +13,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from zoo.disk.files import append_line
-from zoo.errors import ZooError
+from zoo.base.disk.files import append_line
+from zoo.base.errors import ZooError
 
 SCRIPT = Path(__file__).with_name("score.py")
 ENVIRONMENT = Path(".venv-comet") / "bin" / "python"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import lightning
 from lightning.pytorch.callbacks import WeightAveraging
 
-from zoo.errors import ZooError
+from zoo.base.errors import ZooError
 from zoo.training.fsdp2 import FSDP2
 from zoo.training.strategy import ZeRO
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import lightning
 
+from zoo.base.talks import Talk
 from zoo.data.mixture import Direction, by_direction
 from zoo.evaluation.callback import StreamingEvaluation
-from zoo.results.training import MEAN
+from zoo.runs.rows.training import MEAN
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
-from zoo.talks import Talk
 from zoo.training.callbacks.averaging import averaged_weights
 from zoo.training.curriculum import EvaluationSteps
 from zoo.training.development_loss import DevelopmentLoss

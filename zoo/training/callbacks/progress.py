@@ -9,9 +9,9 @@ import lightning
 from lightning.pytorch.callbacks import Callback, RichProgressBar
 from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
 
+from zoo.base.types import Seconds
 from zoo.systems.base import StreamingSystem
 from zoo.training.module import Training
-from zoo.types import Seconds
 
 logger = logging.getLogger(__name__)
 

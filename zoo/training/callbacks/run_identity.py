@@ -5,7 +5,7 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from zoo.tracking.run import CHECKPOINT_KEY, Run
+from zoo.runs.run import CHECKPOINT_KEY, Run
 
 
 class RunIdentity(Callback):

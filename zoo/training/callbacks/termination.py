@@ -11,7 +11,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from zoo.machine.signals import CODES, leave_terminal
+from zoo.base.machine.signals import CODES, leave_terminal
 
 logger = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)

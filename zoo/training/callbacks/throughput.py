@@ -12,9 +12,9 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo.errors import check_numbers
+from zoo.base.errors import check_numbers
+from zoo.base.types import Seconds
 from zoo.training.batches import StepLoader, TrainingBatch
-from zoo.types import Seconds
 
 GIBIBYTE = 2**30
 

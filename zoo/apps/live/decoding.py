@@ -1,0 +1,89 @@
+"""Files that arrive piece by piece, such as WebM of a browser, decoded as far as they are there."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import numpy as np
+
+from zoo.apps.live.decode_process import MESSAGE, RECORD
+from zoo.apps.live.formats import CHOICES, Container, Samples, UnusableAudio
+from zoo.base.types import Seconds
+
+Piece = tuple[int, Samples]  # sample rate, mono samples
+PATIENCE: Seconds = 60.0  # for the process to start, and to decode a second
+
+
+class Decoder:
+    """Decodes one file in a process of its own.
+
+    Args:
+        container: What the file is; it has a demuxer.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def decode(self, data: bytes, *, final: bool) -> AsyncIterator[Piece]:
+        """Yield the samples of the next bytes, a second or less at once.
+
+        Args:
+            data: Bytes.
+            final: Whether the file ends with them.
+
+        Raises:
+            UnusableAudio: The file cannot be decoded, or has ended before.
+        """
+        try:
+            process = self._process = self._process or await self._start()
+            assert process.stdin is not None
+            with suppress(ConnectionError):  # it has ended, and what it has written says why
+                process.stdin.write(MESSAGE.pack(len(data), final) + data)
+                await process.stdin.drain()
+            while True:
+                rate, length = RECORD.unpack(await self._read(RECORD.size))
+                if not rate and not length:
+                    break
+                if not rate:
+                    raise self._error((await self._read(length)).decode())
+                yield rate, np.frombuffer(await self._read(4 * length), "<f4")
+        except TimeoutError as error:
+            raise self._error("the decoder does not end") from error
+        except (OSError, asyncio.IncompleteReadError) as error:
+            raise self._error("it is damaged, or has ended before") from error
+        if final:
+            await process.wait()
+
+    async def close(self) -> None:
+        """End the process, also while it decodes."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        demuxer = self._container.demuxer
+        assert demuxer is not None
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "zoo.apps.live.decode_process", demuxer),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # clients would write the log of the server
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    async def _read(self, size: int) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            return await self._process.stdout.readexactly(size)
+
+    def _error(self, reason: str) -> UnusableAudio:
+        return UnusableAudio(
+            f"The audio begins as {self._container.name}, which cannot be decoded ({reason}); "
+            f"send {CHOICES}."
+        )

@@ -1,6 +1,0 @@
-"""python -m zoo.submit system=NAME folder=OUT [key=value]: make a submission to IWSLT."""
-
-from zoo.submit.job import main
-
-if __name__ == "__main__":
-    main()
