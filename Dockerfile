@@ -29,4 +29,4 @@ VOLUME /srv/simulzoo
 
 EXPOSE 8741
 HEALTHCHECK --start-period=5m CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8741/health')"]
-ENTRYPOINT ["simulzoo live", "host=0.0.0.0"]
+ENTRYPOINT ["simulzoo", "live", "host=0.0.0.0"]

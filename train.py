@@ -1,6 +1,6 @@
 """python train.py experiment=NAME [key=value]: train, evaluate and export a system."""
 
-from zoo.apps.train import main as train
+from zoo.apps.train import main
 
 if __name__ == "__main__":
-    train()
+    main()

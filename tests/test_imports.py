@@ -10,6 +10,14 @@ import pytest
 import zoo
 
 ROOT = Path(__file__).resolve().parents[1]
+# The packages of the zoo from the ground up. A package imports packages before it alone, so nothing
+# imports an extra.
+ORDER = (
+    *("base", "config", "streaming", "formats", "data"),
+    *("policies", "history", "backbones", "synthesizers", "systems"),
+    *("alignment", "runs", "metrics", "evaluation", "report", "training"),
+    *("apps", "extras"),
+)
 CONTRACT = {
     "zoo.base.types",
     "zoo.base.errors",
@@ -17,10 +25,23 @@ CONTRACT = {
     "zoo.streaming.abbreviations",
     "zoo.streaming.session",
 }
+ALIGNERS = {  # of corpora run pretrained networks on talks
+    "zoo.base",
+    "zoo.data.word_times",
+    "zoo.backbones.base",
+    "zoo.backbones.pretrained",
+    "zoo.backbones.ctc",
+    "zoo.alignment",
+}
 MAY_IMPORT = {
     "policies": {*CONTRACT, "zoo.policies"},
     "history": {*CONTRACT, "zoo.history"},
-    "context": {*CONTRACT, "zoo.systems.context", "zoo.formats.documents", "zoo.formats.glossary"},
+    "systems/context": {
+        *CONTRACT,
+        "zoo.systems.context",
+        "zoo.formats.documents",
+        "zoo.formats.glossary",
+    },
     "metrics": {
         *CONTRACT,
         "zoo.formats.glossary",
@@ -33,54 +54,9 @@ MAY_IMPORT = {
         "zoo.streaming.playback",
         "zoo.streaming.segments",
     },
-    "formats": {
-        *CONTRACT,
-        "zoo.base.audio",
-        "zoo.base.talks",
-        "zoo.base.disk.files",
-        "zoo.formats",
-        "zoo.base.disk.parsing",
-        "zoo.streaming.elapsed",
-        "zoo.streaming.playback",
-        "zoo.streaming.waveforms",
-    },
-    "interop": {
-        *CONTRACT,
-        "zoo.base.audio",
-        "zoo.base.machine.secrets",
-        "zoo.base.disk.parsing",
-        "zoo.base.talks",
-        "zoo.base.machine.devices",
-        "zoo.formats",
-        "zoo.extras.interop",
-        "zoo.apps.loading",
-        "zoo.streaming",
-        "zoo.systems",
-    },
-    "streaming": {
-        *CONTRACT,
-        "zoo.base.audio",
-        "zoo.base.talks",
-        "zoo.base.machine.devices",
-        "zoo.streaming",
-    },
-    "alignment": {  # aligners of corpora run pretrained networks on talks
-        "zoo.base.types",
-        "zoo.base.errors",
-        "zoo.base.languages",
-        "zoo.base.disk.files",
-        "zoo.base.disk.parsing",
-        "zoo.base.disk.tar_members",
-        "zoo.base.audio",
-        "zoo.base.progress",
-        "zoo.base.talks",
-        "zoo.data.word_times",
-        "zoo.backbones.base",
-        "zoo.backbones.pretrained",
-        "zoo.backbones.ctc",
-        "zoo.alignment",
-    },
-    "translators": {
+    "alignment/times": ALIGNERS,
+    "alignment/words": ALIGNERS,
+    "apps/prepare/translators": {
         *CONTRACT,
         "zoo.alignment.base",
         "zoo.apps.prepare.translators",
@@ -92,32 +68,23 @@ MAY_IMPORT = {
 SCRIPTS = {file.stem for file in (ROOT / "benchmarks").glob("*.py")}
 CLOCK = {"time", "datetime"}  # read by the simulation and by training alone
 NETWORKS = {"transformers", "lightning", "torch.nn"}
-ABOVE = {
-    f"zoo.{noun}" for noun in ("policies", "history", "systems", "metrics", "evaluation", "report")
-}
+POLICY = {"zoo.policies", "zoo.history"}
 FORBIDDEN = {
     "zoo": {"benchmarks", "tests", "recipes", *SCRIPTS},
     "zoo/policies": {*NETWORKS, *CLOCK},
     "zoo/history": {*NETWORKS, *CLOCK},
-    "zoo/context": {*NETWORKS, *CLOCK},
     "zoo/systems": CLOCK,
-    "zoo/synthesizers": {*ABOVE, *CLOCK},  # a synthesizer may know a backbone
-    "zoo/backbones": {*ABOVE, *CLOCK, "zoo.synthesizers"},
-    "zoo/data": {"zoo.report", "zoo.evaluation", "zoo.systems", "zoo.metrics", "zoo.runs"},
-    "zoo/prepare": {
-        f"zoo.{noun}" for noun in ("backbones", "systems", "policies", "history", "training")
-    },
+    "zoo/systems/context": NETWORKS,
+    "zoo/synthesizers": {*POLICY, *CLOCK, "zoo.config"},  # a synthesizer may know a backbone
+    "zoo/backbones": {*POLICY, *CLOCK, "zoo.config"},
+    "zoo/data": {"zoo.config"},
+    "zoo/report": {"zoo.evaluation"},
     "benchmarks": {"tests"},
     "recipes": {"benchmarks", "tests", "zoo.evaluation", "zoo.report"},
 }
-# What a run folder holds is known to ``zoo.runs.rows`` alone; commands join these packages.
-MEETING = {
-    "zoo/report": {"zoo.evaluation", "zoo.runs", "zoo.training"},
-    "zoo/evaluation": {"zoo.report"},
-    "zoo/tracking": {"zoo.report", "zoo.evaluation"},
-    "zoo/results": {"zoo.report", "zoo.evaluation", "zoo.runs", "zoo.metrics"},
-    "zoo/metrics": {"zoo.runs.rows", "zoo.report", "zoo.evaluation", "zoo.runs"},
-}
+# Parts of backbones that families share; everything else is a family, a folder or a file each.
+CONTRACTS = {"base", "objective", "excerpt", "families"}
+SHARED = {"architectures", "decoding", "encoders", "pretrained", "text"}
 CONFIGURATION = "zoo/config/"
 RESOLVERS = {"zoo/base/machine/launch.py"}  # names run folders for the configuration
 
@@ -160,34 +127,52 @@ def test_a_noun_imports_only_the_contract(noun: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("folder", [*FORBIDDEN, *MEETING])
+@pytest.mark.parametrize("folder", FORBIDDEN)
 def test_a_folder_imports_nothing_that_is_forbidden(folder: str) -> None:
-    forbidden = {**FORBIDDEN, **MEETING}[folder]
-    wrong = [(file, name) for file, name in imports(folder) if within(name, forbidden)]
-    if folder in MEETING:
-        wrong = [pair for pair in wrong if not pair[0].endswith("/__main__.py")]
+    wrong = [(file, name) for file, name in imports(folder) if within(name, FORBIDDEN[folder])]
     assert wrong == []
 
 
-def families() -> list[str]:
-    """Modules of backbones besides the contract and what is common: a folder or a file each."""
-    found = (ROOT / "zoo/backbones").iterdir()
-    names = {file.stem for file in found if file.is_dir() or file.suffix == ".py"}
-    return sorted(names - {"__init__", "__pycache__", "base", "common", "objective"})
+def test_the_tree_shows_the_tiers() -> None:
+    entries = {path.name for path in (ROOT / "zoo").iterdir() if path.name != "__pycache__"}
+    assert entries == {*ORDER, "__init__.py", "__main__.py", "py.typed"}
 
 
-def test_a_family_of_backbones_imports_no_other_family() -> None:
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_only_what_stands_below_it(package: str) -> None:
+    above = {f"zoo.{name}" for name in ORDER[ORDER.index(package) + 1 :]}
+    assert [pair for pair in imports(f"zoo/{package}") if within(pair[1], above)] == []
+
+
+def families() -> dict[str, str]:
+    """The module of each family of networks by its path, in backbones and in extras."""
+    inner = {path.stem for path in (ROOT / "zoo/backbones").iterdir()}
+    names = inner - {*CONTRACTS, *SHARED, "__init__", "__pycache__"}
+    extras = {path.stem for path in (ROOT / "zoo/extras").iterdir()} - {
+        *("interop", "xtts", "__init__", "__pycache__", "README")
+    }
+    return {
+        **{f"zoo/backbones/{name}": f"zoo.backbones.{name}" for name in sorted(names)},
+        **{f"zoo/extras/{name}": f"zoo.extras.{name}" for name in sorted(extras)},
+    }
+
+
+@pytest.mark.parametrize("family", families())
+def test_a_family_of_backbones_imports_no_other_family(family: str) -> None:
     """A cascade receives its recogniser, and TextToSpeech its model, by name or by argument."""
-    for family in families():
-        others = {f"zoo.backbones.{other}" for other in families() if other != family}
-        found = [pair for pair in imports("zoo/backbones") if within(module(pair[0]), {family})]
-        assert found, family
-        assert [(file, name) for file, name in found if within(name, others)] == []
+    others = {module for path, module in families().items() if path != family}
+    found = [
+        (file, name)
+        for file, name in imports("zoo")
+        if file == f"{family}.py" or file.startswith(f"{family}/")
+    ]
+    assert found
+    assert [pair for pair in found if within(pair[1], others)] == []
 
 
-@pytest.mark.parametrize("package", ["training", "objectives", "data"])
+@pytest.mark.parametrize("package", ["training", "data"])
 def test_what_serves_all_families_imports_none(package: str) -> None:
-    contract = {"zoo.backbones.base", "zoo.backbones.objective"}
+    contract = {f"zoo.backbones.{name}" for name in CONTRACTS}
     assert [
         (file, name)
         for file, name in imports(f"zoo/{package}")
@@ -197,47 +182,27 @@ def test_what_serves_all_families_imports_none(package: str) -> None:
 
 def test_networks_know_no_corpus() -> None:
     """Only a family's objective, which no network imports, reads examples of a corpus."""
-    above = {f"zoo.{name}" for name in ("config", "training", "objectives", "prepare", "commands")}
     wrong = [
         (file, name)
         for file, name in imports("zoo/backbones")
-        if within(name, above)
-        or (not file.endswith("/objective.py") and within(name, {"zoo.data"}))
-        or (not file.endswith("/objective.py") and "objective" in name.split("."))
+        if not file.endswith("/objective.py")
+        and (within(name, {"zoo.data"}) or "objective" in name.split("."))
     ]
     assert wrong == []
 
 
 def test_what_is_common_to_backbones_imports_no_family() -> None:
-    others = {f"zoo.backbones.{family}" for family in families()}
-    assert [
-        (file, name) for file, name in imports("zoo/backbones/common") if within(name, others)
-    ] == []
-    contract = [name for file, name in imports("zoo/backbones") if module(file) == "base"]
+    others = set(families().values())
+    for folder in SHARED:
+        found = imports(f"zoo/backbones/{folder}")
+        assert [pair for pair in found if within(pair[1], others)] == []
+    contract = names_in(ROOT / "zoo/backbones/base.py")
     assert [name for name in contract if within(name, {"zoo.backbones"})] == []
 
 
-def module(file: str) -> str:
-    """``whisper`` for zoo/backbones/whisper.py, ``lst.data`` for zoo/backbones/lst/data.py."""
-    return file.removeprefix("zoo/backbones/").removesuffix(".py").replace("/", ".")
-
-
-def test_no_two_packages_import_each_other() -> None:
-    pairs = {
-        (Path(file).relative_to("zoo").parts[0].removesuffix(".py"), name.split(".")[1])
-        for file, name in imports("zoo")
-        if name.startswith("zoo.")
-    }
-    assert {(a, b) for a, b in pairs if a < b and (b, a) in pairs} == set()
-
-
-def test_public_names_and_commands_are_imported_by_nothing_below_them() -> None:
+def test_public_names_are_imported_by_nothing_of_the_zoo() -> None:
     public = {"zoo.__version__", *(f"zoo.{name}" for name in zoo.__all__)}
     assert [(file, name) for file, name in imports("zoo") if name in public] == []
-    users = {file for file, name in imports("zoo") if within(name, {"zoo.apps"})}
-    assert {file for file in users if not file.startswith("zoo/commands/")} == {
-        f"zoo/{package}__main__.py" for package in ("", "live/", "prepare/")
-    }
 
 
 def test_no_two_modules_import_each_other() -> None:
@@ -257,7 +222,7 @@ def test_no_two_modules_import_each_other() -> None:
 def test_a_preparation_is_imported_by_its_command_alone() -> None:
     users = {file for file, name in imports("zoo") if within(name, {"zoo.apps.prepare"})}
     assert {file for file in users if not file.startswith("zoo/apps/prepare/")} == set()
-    assert '"zoo.apps.prepare.job:prepare"' in (ROOT / "zoo/apps/__init__.py").read_text()
+    assert '"zoo.apps.prepare.job:prepare"' in (ROOT / "zoo/apps/prepare/__init__.py").read_text()
 
 
 def test_nothing_in_the_zoo_imports_other_tools_or_interop() -> None:
@@ -272,10 +237,10 @@ def test_nothing_in_the_zoo_imports_other_tools_or_interop() -> None:
 
 def test_types_and_streaming_state_import_no_upper_package() -> None:
     for file in (
-        "types.py",
-        "errors.py",
-        "languages.py",
-        "disk/files.py",
+        "base/types.py",
+        "base/errors.py",
+        "base/languages.py",
+        "base/disk/files.py",
         "streaming/abbreviations.py",
         "streaming/session.py",
         "streaming/text.py",
@@ -370,9 +335,9 @@ def f(path): write_text(path, "x")
 
 def test_the_rules_catch_what_they_name() -> None:
     tree = ast.parse(
-        "import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo import types\n"
+        "import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo.base import types\n"
     )
     names = list(imported(tree))
     assert names == ["zoo.systems.base", "zoo.metrics.latency", "zoo.base.types"]
     assert [within(name, CONTRACT) for name in names] == [False, False, True]
-    assert not within("zoo.typescript", {"zoo.base.types"})
+    assert not within("zoo.base.typescript", {"zoo.base.types"})

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from torch import nn
 from tests.fixtures.processes import ROOT
 from zoo.apps.prepare.job import prepare
 from zoo.apps.report import main as report
-from zoo.apps.translate import main as translate
 from zoo.apps.translate.command_line import to_overrides
 from zoo.apps.translate.inputs import find_talks
 from zoo.backbones.pretrained.weights import WEIGHTS, load_weights, tensor_files
@@ -36,6 +36,14 @@ from zoo.runs.rows.files import row_folder
 from zoo.runs.rows.join import find_runs
 from zoo.runs.run import open_run
 from zoo.runs.tracker import Tracker
+
+COMMANDS: dict[str, Callable[[], object]] = {
+    **{
+        name: import_module(f"zoo.apps.{name}").main
+        for name in ("evaluate", "train", "translate", "prepare")
+    },
+    "report": report,
+}
 
 
 @pytest.fixture
@@ -240,7 +248,7 @@ def test_a_path_that_the_system_refuses(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [f"{command}.py", *arguments])
     with pytest.raises(SystemExit) as left:
-        {**vars(commands), "report": report, "translate": translate}[command]()
+        COMMANDS[command]()
     assert left.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {REFUSED[given]}")
@@ -285,7 +293,7 @@ def test_a_run_of_another_command_is_not_resumed(
     (tmp_path / "overrides.yaml").write_text("[system=replay]")
     monkeypatch.setattr(sys, "argv", [f"{kind}.py", f"resume={tmp_path}"])
     with pytest.raises(SystemExit) as left:
-        vars(commands)[kind]()
+        COMMANDS[kind]()
     assert left.value.code == 2
     assert capsys.readouterr().err == (
         f"error: {tmp_path} is a run of {other}.py, which {kind}.py cannot resume; name another "

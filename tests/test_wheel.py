@@ -46,10 +46,10 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    site: Path, here: Path, *overrides: str, script: str = "simulzoo evaluate"
+    site: Path, here: Path, *overrides: str, command: str = "evaluate"
 ) -> subprocess.CompletedProcess[str]:
     """Run a job of the package from the folder ``here``."""
-    return start(site, here, str(site / "bin" / script), "logger=csv", *overrides)
+    return start(site, here, str(site / "bin/simulzoo"), command, "logger=csv", *overrides)
 
 
 def start(site: Path, here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -123,7 +123,7 @@ def test_an_installed_package_names_where_a_recipe_is(
         package.mkdir()
         (package / "__init__.py").write_text("raise SystemExit('imported')\n")
     try:
-        done = run(site, tmp_path, "experiment=simulu_minitalks", script="simulzoo train")
+        done = run(site, tmp_path, "experiment=simulu_minitalks", command="train")
     finally:
         shutil.rmtree(site / "recipes", ignore_errors=True)
     assert done.returncode == 2

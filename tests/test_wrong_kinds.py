@@ -1,11 +1,11 @@
 """Values of a wrong kind on every command line: one sentence names key, value and choices."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from zoo.apps.translate import main as translate
 from zoo.base.machine import launch
 
 DEVICES = "choose one of: auto, cpu, cuda."
@@ -173,7 +173,7 @@ def test_a_value_of_a_wrong_kind(
     monkeypatch.setattr(sys, "argv", [f"{command}.py", *overrides])
 
     with pytest.raises(SystemExit) as left:
-        {**vars(commands), "translate": translate}[command]()
+        import_module(f"zoo.apps.{command}").main()
     printed = capsys.readouterr()
     assert left.value.code == 2
     assert printed.err.startswith(f"error: {WRONG[given]}"), printed.err

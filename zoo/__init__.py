@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from zoo.runs.rows.tables import read_results as read_results
     from zoo.systems.lightning.datamodule import TalksDataModule as TalksDataModule
 
+# python -m zoo.live, zoo.translate, zoo.prepare and zoo.submit are the commands of version 0.2
+__path__.append(f"{__path__[0]}/apps")
 __all__ = [
     "StreamingEvaluation",
     "TalksDataModule",

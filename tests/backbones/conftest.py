@@ -1,4 +1,7 @@
-"""One thread for all tests of backbones, and tiny checkpoints as Transformers writes them."""
+"""One thread for all tests of backbones, and tiny checkpoints as Transformers writes them.
+
+A tiny InfiniSST stands for every network that the shared parts serve.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from tests.backbones.infinisst.conftest import make, tokenizer_folder
 from tests.fixtures.tiny_checkpoints import KINDS
+from zoo.backbones.decoding import static_memory
+
+__all__ = ["make", "tokenizer_folder"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +36,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         return path
 
     return folder
+
+
+@pytest.fixture
+def small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes change often, and the memory has to grow."""
+    monkeypatch.setattr(static_memory, "KEYS", 16)

@@ -98,9 +98,9 @@ def refuse_without_imports(script: str, typed: str, folder: Path) -> str:
     """What a command with a wrong override prints; it exits with 2 and imports no network."""
     code = f"""
 import sys
-from zoo.apps import {script}
+from zoo.apps.{script} import main
 try:
-    {script}()
+    main()
 finally:
     print(*({{"torch", "lightning", "transformers", "scipy", "zoo.policies"}} & set(sys.modules)))
 """

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from zoo.__main__ import COMMANDS
 from zoo.config import Config, build, compose, plain
 from zoo.systems.base import StreamingSystem
 
@@ -23,13 +24,14 @@ PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"<[^<>]+>")
 COMMAND = re.compile(
-    r"python (?:-m zoo\.)?(train|evaluate|translate|prepare|submit)(?:\.py)?(?![.\w])([^\n`#]*)"
+    r"python (?:-m zoo )?(train|evaluate|translate|prepare|submit)(?:\.py)?(?![.\w])([^\n`#]*)"
 )
 PATH = re.compile(
     r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
 )
 KEY = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
 MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
+NAMED = re.compile(r"(?:python -m zoo|simulzoo) ([a-z-]+)")
 GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
 # A key of the policy that two pages write as an example, and files with names like keys.
 EXAMPLE_KEYS = {"policy.words", "training.html", "training.png"}
@@ -192,6 +194,7 @@ def test_modules_are_commands(page: Path) -> None:
         place / "__main__.py" if place.is_dir() else place.with_suffix(".py") for place in places
     ]
     assert [path for path in sources if '"__main__"' not in path.read_text("utf-8")] == []
+    assert set(NAMED.findall(page.read_text(encoding="utf-8"))) <= COMMANDS.keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

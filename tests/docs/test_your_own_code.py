@@ -39,7 +39,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def start(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     """Run the command in this process; its exit code."""
-    monkeypatch.setattr(sys, "argv", ["simulzoo evaluate", *arguments])
+    monkeypatch.setattr(sys, "argv", ["simulzoo", *arguments])
     try:
         evaluate()
     except SystemExit as left:

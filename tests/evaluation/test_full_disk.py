@@ -18,7 +18,9 @@ from tests.evaluation.conftest import Evaluate, Result
 from tests.fixtures.disk import leave
 from tests.report.test_joined import row
 from tests.report.test_joined import run as write_run
+from zoo.apps.prepare import main as prepare
 from zoo.apps.report import main as report
+from zoo.apps.translate import main as translate
 from zoo.backbones.pretrained.weights import save_weights
 from zoo.base.audio import files as audio
 from zoo.base.disk.files import explained_disk, full_disk, write_text
@@ -184,13 +186,13 @@ def test_a_preparation_goes_on(
     given += ["audio.damaged=drop"]  # a talk without space is not damaged
     monkeypatch.setattr(sys, "argv", ["prepare", *given, "device=cpu", "logger.mode=disabled"])
     filler = leave(disk, 450 * 1024)  # the audio of two of four talks
-    assert f"The disk of {disk}" in leaves_with_2(commands.prepare, capsys)
+    assert f"The disk of {disk}" in leaves_with_2(prepare, capsys)
     kept = list((disk / "out" / "audio").rglob("*.wav"))
     assert len(kept) >= 2
     times = {path: path.stat().st_mtime_ns for path in kept}
     filler.unlink()
     launch.launch_name.cache_clear()
-    commands.prepare()
+    prepare()
     assert len((disk / "out" / "train.jsonl").read_text().splitlines()) == 4
     assert sum(path.stat().st_mtime_ns == time for path, time in times.items()) >= 2
 
@@ -203,7 +205,7 @@ def test_a_translation_keeps_the_talks_before(
     given = ["one.wav", "system=streamatt", "speed=max", f"hydra.run.dir={disk / 'out'}"]
     monkeypatch.setattr(sys, "argv", ["translate", *given])
     leave(disk, 64 * 1024)  # for the text, not for the page
-    assert f"The disk of {disk}" in leaves_with_2(commands.translate, capsys)
+    assert f"The disk of {disk}" in leaves_with_2(translate, capsys)
     assert (disk / "out" / "one.txt").read_text().strip()
 
 

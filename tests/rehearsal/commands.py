@@ -27,7 +27,7 @@ PAGES = (
     *sorted(f"networks/{page.stem}" for page in (ROOT / "docs" / "networks").glob("*.md")),
 )
 _START = re.compile(
-    r"(?:^|`)(python (?:-m zoo\.|train\.py|evaluate\.py)[^`#\n]* [^`#\n]+)", re.MULTILINE
+    r"(?:^|`)(python (?:-m zoo |train\.py|evaluate\.py)[^`#\n]* [^`#\n]+)", re.MULTILINE
 )
 PLACEHOLDER = re.compile(r"<([^<>]+)>")
 # A command is rehearsed if it names published weights or a corpus of one's own. ``<name>`` stands
@@ -64,9 +64,9 @@ class Command:
 
     @property
     def kind(self) -> str:
-        """``train``, ``evaluate``, or the module, such as ``zoo.apps.prepare``."""
+        """``train``, ``evaluate``, or the command of ``python -m zoo``, such as ``prepare``."""
         words = self.words
-        return words[2] if words[1] == "-m" else Path(words[1]).stem
+        return words[3] if words[1] == "-m" else Path(words[1]).stem
 
 
 def commands() -> Iterator[Command]:
@@ -74,7 +74,7 @@ def commands() -> Iterator[Command]:
 
     Conversions come first, because pages use converted weights before they say where they are from.
     """
-    yield from sorted(_of_pages(), key=lambda command: ".convert" not in command.kind)
+    yield from sorted(_of_pages(), key=lambda command: "convert" not in command.kind)
 
 
 def _of_pages() -> Iterator[Command]:
@@ -84,7 +84,7 @@ def _of_pages() -> Iterator[Command]:
         for found in _START.finditer(_joined(text)):
             command = found[1].strip()
             # With random weights it is chance whether a setting is in a regime.
-            if not REAL.search(command) or "zoo.apps.submit" in command:
+            if not REAL.search(command) or "-m zoo submit" in command:
                 continue
             line = text.count("\n", 0, found.start(1)) + 1
             yield Command(page, line, " ".join(command.split()))

@@ -128,7 +128,7 @@ class Places:
                 values[name] = str(self._prepared(source, target))
         for name, pair in {"en_zh": ("en", "zh"), "fr_en": ("fr", "en")}.items():
             if f"<{name}>" in command.text:
-                prepares = command.kind == "zoo.apps.prepare"
+                prepares = command.kind == "prepare"
                 values[name] = str(self.runs / name if prepares else self._prepared(*pair))
         values |= self._context()
         if "<recordings>" in command.text:

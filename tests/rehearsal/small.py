@@ -34,7 +34,7 @@ def reduced(command: Command, words: Sequence[str]) -> list[str]:
         return [*words[:2], *options, *words[2:], *(word for word in added if word not in options)]
     if command.kind == "train":
         return [*words, *_training(words)]
-    if command.kind == "zoo.apps.prepare":
+    if command.kind == "prepare":
         return [*_without_quality(words), *LENIENT, *_environment_of_comet(words), "logger=csv"]
     return words
 

@@ -19,12 +19,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from zoo.apps.train import main as train
 
 from tests.backbones.phi4_multimodal.tiny import ALPHA, RANK, original
 from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.apps.evaluate import main as evaluate
+from zoo.apps.train import main as train
 from zoo.base.audio import files as audio
 from zoo.base.languages import language
 from zoo.base.machine import launch

@@ -7,17 +7,13 @@ Each line is an override as a shell reads it, with its meaning and what it accep
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from zoo.base.errors import check_choice
 from zoo.base.machine.commands import program, run_script
-from zoo.base.machine.hints import PREFIX
 from zoo.config.command_line import check_config_folder
 from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of
-
-NAME = "keys"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,22 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    name = program("zoo")
-    if not name.startswith(PREFIX):
-        name = f"{name} {NAME}"
-        if given and not given[0].startswith("-"):
-            run_script(lambda: check_choice("command of the package", given[0], [NAME]))
-        given = given[1:] if given[:1] == [NAME] else ["--help"]
     parser = argparse.ArgumentParser(
-        prog=name, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program("keys"),
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "command", nargs="?", default="evaluate", help=f"{', '.join(PAGES)} (default: evaluate)"
     )
     parser.add_argument("overrides", nargs="*", metavar="override", help="group=choice, key=value")
     parser.add_argument("--config-dir", "-cd", help="folder with YAML files of groups")
-    typed = parser.parse_args(given)
+    typed = parser.parse_args(arguments)
     run_script(lambda: print_keys([typed.command, *typed.overrides], typed.config_dir))
 
 
@@ -64,3 +55,7 @@ def print_keys(words: Sequence[str], folder: str | None = None) -> None:
         check_config_folder(name)
     keys = key_lines(keys_of(command, given, folders))
     print("\n".join([*group_lines(command, given, folders), *keys]))
+
+
+if __name__ == "__main__":
+    main()

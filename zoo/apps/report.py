@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog=program("zoo.report"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("report"), description=__doc__)
     parser.add_argument(
         "runs",
         nargs="+",

@@ -1,4 +1,4 @@
-"""Discovery of backbone families. A family is one folder or one file in ``zoo/backbones``."""
+"""Discovery of backbone families: folders and files of ``zoo/backbones`` and ``zoo/extras``."""
 
 import inspect
 import pkgutil
@@ -7,9 +7,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import zoo.backbones
 from zoo.backbones.base import Backbone
 from zoo.base.types import Capability
+
+PLACES = ("zoo.backbones", "zoo.extras")
+# What is no family: the contract, what families share, and other extras.
+SHARED = (
+    *("base", "excerpt", "families", "objective"),
+    *("architectures", "decoding", "encoders", "pretrained", "text"),
+    *("interop", "xtts"),
+)
 
 
 def families_exposing(needs: frozenset[Capability]) -> list[str]:
@@ -19,15 +26,16 @@ def families_exposing(needs: frozenset[Capability]) -> list[str]:
 
 def _backbones() -> Iterator[tuple[str, type[Backbone]]]:
     """Yield the family name and the class of every concrete backbone."""
-    for family in pkgutil.iter_modules(zoo.backbones.__path__):
-        if family.name in ("base", "common"):
-            continue
-        package = import_module(f"zoo.backbones.{family.name}")
-        submodules = pkgutil.iter_modules(getattr(package, "__path__", []))
-        names = [f"{package.__name__}.{module.name}" for module in submodules]
-        for module in (package, *map(import_module, names)):
-            for backbone in concrete_classes(module, Backbone):
-                yield family.name, backbone
+    for place in PLACES:
+        for family in pkgutil.iter_modules(import_module(place).__path__):
+            if family.name in SHARED:
+                continue
+            package = import_module(f"{place}.{family.name}")
+            submodules = pkgutil.iter_modules(getattr(package, "__path__", []))
+            names = [f"{package.__name__}.{module.name}" for module in submodules]
+            for module in (package, *map(import_module, names)):
+                for backbone in concrete_classes(module, Backbone):
+                    yield family.name, backbone
 
 
 def concrete_classes(module: ModuleType, kind: type) -> Iterator[type[Any]]:

@@ -31,7 +31,7 @@ class Prefixes:
         corpus: corpus with word times.
         target_language: code of the language of the translations.
         references: translations of the beginnings. ``prefixes``: those that the step ``prefixes``
-            of ``zoo.apps.prepare`` has made of these words alone, as in the paper. ``alignment``: the
+            of a preparation has made of these words alone, as in the paper. ``alignment``: the
             beginning of the translation of the sentence, by its word alignment.
         seed: seed of the ends.
         name: name of the corpus.

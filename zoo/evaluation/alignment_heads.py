@@ -100,9 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(
-        prog=program("zoo.evaluation.alignment_heads"), description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog=program("alignment-heads"), description=__doc__)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument(
         "--units", action="store_true", help="attention from speech units to text (system=simulu)"

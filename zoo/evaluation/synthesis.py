@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog=program("zoo.evaluation.synthesis"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("synthesis"), description=__doc__)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     given = parser.parse_args(arguments)
     run_composed(given.overrides, lambda cfg: print(report(cfg)))

@@ -2,8 +2,8 @@
 
 FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk, text, chunks,
 chunk_of, convention, batched, speech) restore a stream under every elapsed convention. The key
-events holds transcripts, truncations, flushes and cuts (``zoo.base.types.StreamEvent``), the keys stages
-and cpu hold its compute time (``zoo.base.types.StageTimes``).
+events holds transcripts, truncations, flushes and cuts (``zoo.base.types.StreamEvent``), the keys
+stages and cpu hold its compute time (``zoo.base.types.StageTimes``).
 
 A line of speech output (``SpeechOutputInstance``) names a wave file and has no text.
 """

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog=program("zoo.runs.wandb_report"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("wandb-report"), description=__doc__)
     parser.add_argument("--project", default=WandbSettings().project, help="W&B project")
     parser.add_argument("--entity", help="user or team; default: that of the account")
     parser.add_argument("--test-set", default="tst/en-de", help="split and direction of the scores")

@@ -14,7 +14,7 @@ from zoo.base.machine import imports
 
 # A module that the command imports, which interrupts the import as Ctrl-C does.
 INTERRUPTS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
-INSTALLED = "import sys; sys.argv[0] = '{}'; from zoo.{} import {} as start; start()"
+INSTALLED = "import sys; sys.argv[:] = ['simulzoo', '{}']; from zoo.__main__ import main; main()"
 COMMANDS = {
     "train": (["train.py"], "hydra"),
     "evaluate": (["evaluate.py"], "omegaconf"),
@@ -23,9 +23,10 @@ COMMANDS = {
     "prepare": (["-m", "zoo", "prepare"], "hydra"),
     "keys": (["-m", "zoo", "keys"], "hydra"),
     "report": (["-m", "zoo", "report", "run"], "rich"),
-    "card": (["-P", "-m", "zoo.report.card", "run"], "yaml"),
-    "convert": (["-m", "zoo.backbones.lst.convert", "a", "b"], "torch"),
-    "installed": (["-c", INSTALLED.format("simulzoo report", "report.__main__", "main")], "rich"),
+    "card": (["-P", "-m", "zoo", "card", "run"], "yaml"),
+    "convert": (["-m", "zoo", "convert-lst", "a", "b"], "torch"),
+    "a module": (["-m", "zoo.report.card", "run"], "yaml"),
+    "installed": (["-c", INSTALLED.format("report")], "rich"),
 }
 
 

@@ -1,9 +1,9 @@
 """Scores the logs of tests/metrics/parity with other tools; needs no package but the tools.
 
-``python tests/extras/interop/score_with_tools.py simuleval`` computes the scores of the named tools again,
-in the environment of this Python, and compares them with ``numbers.json``. With ``--write`` the
-scores are written there. Names are those of ``zoo.metrics``; values and units are those that the
-tool prints.
+``python tests/extras/interop/score_with_tools.py simuleval`` computes the scores of the named tools
+again, in the environment of this Python, and compares them with ``numbers.json``. With ``--write``
+the scores are written there. Names are those of ``zoo.metrics``; values and units are those that
+the tool prints.
 """
 
 import argparse

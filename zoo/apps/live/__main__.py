@@ -1,6 +1,6 @@
 """python -m zoo live [key=value]: a server that translates while people speak."""
 
-from zoo.apps.live import main as live
+from zoo.apps.live import main
 
 if __name__ == "__main__":
-    live()
+    main()

@@ -1,8 +1,8 @@
 """Running StreamLAAL of streams whose talk is known, computed in a process of its own.
 
-``python -m zoo.apps.live.scoring`` reads a stream per line from stdin and writes its scores as a line to
-stdout. The re-segmentation of a long talk takes seconds in which Python's lock is held: in the
-process of the server, no stream would advance.
+``python -m zoo.apps.live.scoring`` reads a stream per line from stdin and writes its scores as a
+line to stdout. The re-segmentation of a long talk takes seconds in which Python's lock is held: in
+the process of the server, no stream would advance.
 """
 
 import asyncio

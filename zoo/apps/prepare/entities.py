@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
     parser = argparse.ArgumentParser(
-        prog=program("zoo.apps.prepare.entities"),
+        prog=program("entities"),
         description="Write a glossary of the names and terms of each document.",
     )
     parser.add_argument(

@@ -58,9 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(
-        prog=program("zoo.apps.prepare.trajectories"), description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog=program("trajectories"), description=__doc__)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of evaluate.py")
     parser.add_argument("--examples", type=int, default=0, help="number of sentences to print")
     options = parser.parse_args(arguments)

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog=program("zoo.apps.submit"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("submit"), description=__doc__)
     parser.add_argument(
         "words",
         nargs="+",

@@ -1,23 +1,6 @@
-"""python -m zoo translate FILE [FILE or folder ...] [key=value]: translate speech as it arrives."""
+"""python -m zoo translate FILE [FILE or folder ...] [key=value]: translate speech."""
 
-import sys
-
-from zoo.base.machine.imports import ending_on_interrupt
-
-
-def main() -> None:
-    """Translate the files that the command line names; see ``conf/translate.yaml``."""
-    with ending_on_interrupt():
-        from zoo.apps.translate.command_line import to_overrides
-        from zoo.base.machine.commands import run_script
-        from zoo.config import entry_point
-
-        def start() -> None:
-            sys.argv[1:] = to_overrides(sys.argv[1:])
-            entry_point("translate", "zoo.apps.translate.job:translate")
-
-        run_script(start)
-
+from zoo.apps.translate import main
 
 if __name__ == "__main__":
     main()

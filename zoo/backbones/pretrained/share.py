@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: Command line without the program's name; None: ``sys.argv``.
     """
     parser = argparse.ArgumentParser(
-        prog=program("zoo.backbones.pretrained.share"),
+        prog=program("share-weights"),
         description=(share.__doc__ or "").splitlines()[0],
     )
     parser.add_argument("folder", type=named_path, help="checkpoint from which the part is removed")

@@ -13,22 +13,9 @@ from typing import NoReturn
 
 from zoo.base.disk.files import explained_disk
 from zoo.base.errors import BAD_INPUT, CLOSED_PIPE, ZooError
-from zoo.base.machine.hints import PREFIX
+from zoo.base.machine.hints import program as program
 from zoo.base.machine.signals import interruptible
 from zoo.base.talks import HIDDEN
-
-
-def program(module: str) -> str:
-    """Return the words with which the user has started a module, for its help.
-
-    Args:
-        module: name of the module, such as ``zoo.report``.
-
-    Returns:
-        ``simulzoo report`` for an installed command, otherwise ``python -m zoo report``.
-    """
-    name = Path(sys.argv[0]).name
-    return name if name.startswith(PREFIX) else f"python -m {module}"
 
 
 def named_path(text: str) -> Path:

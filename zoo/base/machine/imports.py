@@ -17,7 +17,7 @@ INTERRUPTED = 130  # as zoo.base.errors, whose imports take longer than this mod
 STDERR = 2
 PACKAGE = "zoo"
 SIGNALS = "zoo.base.machine.signals"
-INSTALLED = "simulzoo-"  # beginning of the names of the installed commands
+INSTALLED = "simulzoo"  # the installed command
 
 
 def prepare_imports() -> None:
@@ -70,9 +70,9 @@ def _leave() -> None:
 
 
 def is_command() -> bool:
-    """Return whether this process is an installed command or ``python -m`` with our module."""
+    """Return whether this process is the installed command or ``python -m`` with our module."""
     if not sys.argv or sys.argv[0] != "-m":  # Python's, until it has found the module
-        return bool(sys.argv) and PurePath(sys.argv[0]).name.startswith(INSTALLED)
+        return bool(sys.argv) and PurePath(sys.argv[0]).name == INSTALLED
     words = sys.orig_argv[1:]
     while words and words[0].startswith("-") and words[0] != "-m":
         del words[0]

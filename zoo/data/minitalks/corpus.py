@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
     parser = argparse.ArgumentParser(
-        prog=program("zoo.data.minitalks.corpus"),
+        prog=program("minitalks"),
         description="Synthesise the built-in corpus minitalks.",
     )
     parser.add_argument(

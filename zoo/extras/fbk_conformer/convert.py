@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: command line without the program's name; None: ``sys.argv``.
     """
     parser = argparse.ArgumentParser(
-        prog=program("zoo.extras.fbk_conformer.convert"), description=__doc__.splitlines()[0]
+        prog=program("convert-fbk-conformer"), description=__doc__.splitlines()[0]
     )
     parser.add_argument("file", help="FBK's checkpoint, a .pt file")
     parser.add_argument("folder", help="new folder, which the backbone then names")

@@ -327,9 +327,7 @@ def command(
         convert: Conversion function, with the signature of ``convert`` in this module.
         use: Overrides of the command that evaluates the result; {0} stands for the folder.
     """
-    parser = argparse.ArgumentParser(
-        prog=program(f"zoo.backbones.{name}.convert"), description=title
-    )
+    parser = argparse.ArgumentParser(prog=program(f"convert-{name}"), description=title)
     parser.add_argument("file", help="the authors' pytorch_model.bin")
     parser.add_argument("folder", help="new folder, which the backbone then names")
     parser.add_argument(
