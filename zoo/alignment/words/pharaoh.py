@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zoo.alignment.words.base import Links, Pair, Point, links
 from zoo.base.disk.files import write_text
 from zoo.base.errors import ZooError
+from zoo.formats.text import read_text
 
 if TYPE_CHECKING:
     import torch
@@ -83,13 +84,7 @@ def read_links(path: Path) -> list[list[Point]]:
     Raises:
         ZooError: the file cannot be read, or a line has something else than links.
     """
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ZooError(f"{path} is not text in UTF-8.") from error
-    except OSError as error:
-        raise ZooError(f"{path} cannot be read ({error.strerror}).") from error
-    lines = content.split("\n")
+    lines = read_text(path).split("\n")
     if lines[-1] == "":
         lines.pop()
     return [

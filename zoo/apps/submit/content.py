@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from zoo.apps.submit.dockerfile import REQUIREMENTS, SOURCE, WEIGHTS, dockerfile
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import read_json
 from zoo.base.errors import ZooError
 from zoo.base.version import __version__
 from zoo.config import CONF
@@ -140,7 +140,7 @@ def folders_to_copy(sources: Iterable[Path]) -> list[Path]:
 def shared_folders(checkpoint: Path) -> list[Path]:
     """Return the folders with which a checkpoint shares weights."""
     path = checkpoint / SHARED
-    found = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = read_json(path) if path.is_file() else {}
     return [(checkpoint / str(place)).resolve() for place in found.values()]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from zoo.base.disk.files import check_name_is_text, check_regular
-from zoo.base.disk.parsing import parse_json, parse_yaml
+from zoo.base.disk.parsing import MALFORMED, read_json, read_yaml
 from zoo.base.disk.run_folder import OVERRIDES, PROVENANCE, RESULTS
 from zoo.base.errors import ZooError
 from zoo.runs.rows.regimes import with_regimes
@@ -228,7 +228,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         if not isinstance(content, dict):
             raise ValueError("no object")
         return content
@@ -242,7 +242,7 @@ def _overrides(folder: Path) -> list[str]:
     if not path.is_file():
         return []
     try:
-        recorded = parse_yaml(path.read_text(encoding="utf-8")) or []
+        recorded = read_yaml(path) or []
         return [str(item) for item in recorded if not str(item).startswith(SILENT_KEYS)]
-    except (OSError, ValueError, yaml.YAMLError, TypeError) as error:
-        raise ZooError(f"{path} is damaged: {error}.") from error
+    except (OSError, yaml.YAMLError, *MALFORMED) as error:
+        raise ZooError(f"{path} is damaged: {' '.join(str(error).split())}.") from error

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import has_control_characters, parse_json, texts_in
+from zoo.base.disk.parsing import has_control_characters, parse_json, read_bounded, texts_in
 from zoo.base.disk.run_folder import RESULTS
 from zoo.base.errors import ZooError
+from zoo.formats.text import LARGEST
 from zoo.runs.rows.settings import STRICT, RowSettings
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def read_records(path: Path, kind: type[Records], noun: str) -> Records:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, LARGEST)
         records = TypeAdapter(kind).validate_json(content, strict=True)
         if any(map(has_control_characters, texts_in(parse_json(content)))):
             raise ZooError(f"{path} contains control characters, which a terminal would obey.")
@@ -198,6 +199,8 @@ def read_records(path: Path, kind: type[Records], noun: str) -> Records:
         raise ZooError(f"{path} is no {noun} of this version: {first_problem(error)}.") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # two equal keys, of which pydantic takes the last one
+        raise ZooError(f"{path} is no {noun} of this version: {error}.") from error
 
 
 def first_problem(error: "ValidationError") -> str:
