@@ -28,7 +28,8 @@ from zoo.extras.fbk_conformer.data_files import data_files, read_statistics, voc
 from zoo.extras.hibiki.config import read_config
 from zoo.extras.voxtral_realtime.tekken import read_tekken
 from zoo.formats.text import LARGEST, LONGEST_LINE
-from zoo.runs.rows.row import read_rows
+from zoo.runs.rows.join import find_runs
+from zoo.runs.rows.row import log_in, read_rows
 from zoo.runs.rows.segments import read_segments
 from zoo.runs.rows.store import StreamStore
 from zoo.runs.rows.training import read_curve
@@ -288,3 +289,13 @@ def test_the_name_of_stored_audio(
     monkeypatch.setenv("SIMULZOO_CACHE", str(tmp_path / "cache"))
     talks = data_set(tmp_path, name).talks("x")
     assert {talk.audio.suffix for talk in talks if talk.audio} == {""}
+
+
+@pytest.mark.parametrize("place", ["/other/instances.log", "../other/instances.log"])
+def test_a_row_with_a_log_in_another_folder(place: str, tmp_path: Path) -> None:
+    """COMET's scores are written beside the log, and a submission contains what is there."""
+    (tmp_path / "results.json").write_text(json.dumps([ROW]))
+    (run,) = find_runs([tmp_path])
+    assert log_in(run.folder, run.rows[0]) == tmp_path / "instances" / "00-a" / "instances.log"
+    (tmp_path / "results.json").write_text(json.dumps([{**ROW, "instances": place}]))
+    refused(lambda: find_runs([tmp_path]), "names a log in another folder")

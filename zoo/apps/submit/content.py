@@ -20,7 +20,7 @@ from zoo.formats.simulstream import SCORING
 from zoo.report.markdown import markdown_table
 from zoo.report.table import cell
 from zoo.runs.rows.names import find_entry
-from zoo.runs.rows.row import Row
+from zoo.runs.rows.row import Row, log_in
 
 SHARED = "shared.json"  # in a checkpoint: folders beside it that have some of its weights
 SIMULSTREAM = "simulstream==1.0.0"
@@ -68,7 +68,7 @@ def write_submission(submission: Submission, folder: Path) -> None:
     copies = copy_weights(submission, folder / WEIGHTS)
     for regime, row in submission.rows.items():
         write_text(folder / f"{regime}.yaml", yaml.safe_dump(processor(submission, row, copies)))
-        log = (submission.run / row.instances).with_name("simulstream.jsonl")
+        log = log_in(submission.run, row).with_name("simulstream.jsonl")
         (folder / LOGS).mkdir(exist_ok=True)
         shutil.copyfile(log, folder / LOGS / f"{row.split}_{regime}.jsonl")
     write_text(folder / LOGS / "simulstream.yaml", yaml.safe_dump(SCORING))

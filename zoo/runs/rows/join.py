@@ -14,7 +14,7 @@ from zoo.base.disk.parsing import MALFORMED, read_json, read_yaml
 from zoo.base.disk.run_folder import OVERRIDES, PROVENANCE, RESULTS
 from zoo.base.errors import ZooError
 from zoo.runs.rows.regimes import with_regimes
-from zoo.runs.rows.row import Row, read_rows
+from zoo.runs.rows.row import Row, log_in, read_rows
 
 CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
 DEVELOPMENT = "development"  # folder in a training, with an evaluation for each of some steps
@@ -83,6 +83,8 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
         ]
         for run in found:
             check_name_is_text(run.folder)  # the rows of a report name it
+            for row in () if run.is_joined else run.rows:
+                log_in(run.folder, row)
         found = [run for run in found if run.folder == place or not run.is_joined]
         if not found:
             others = " but those of reports on other runs" if paths else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zoo.base.disk.files import write_text
 from zoo.base.disk.parsing import has_control_characters, parse_json, read_bounded, texts_in
 from zoo.base.disk.run_folder import RESULTS
-from zoo.base.errors import ZooError
+from zoo.base.errors import ZooError, shorten
 from zoo.formats.text import LARGEST
 from zoo.runs.rows.settings import STRICT, RowSettings
 
@@ -173,6 +173,25 @@ def read_rows(path: Path) -> list[Row]:
                 f"{LONGEST_NAME}."
             )
     return rows
+
+
+def log_in(folder: Path, row: Row) -> Path:
+    """Return the log of a row, beside which its other files are read and written.
+
+    Args:
+        folder: run folder, which may be of another person.
+        row: row of its results.
+
+    Raises:
+        ZooError: the row names a log in another folder, as those of a report on runs do.
+    """
+    place = Path(row.instances)
+    if place.is_absolute() or ".." in place.parts:
+        raise ZooError(
+            f"{folder / RESULTS} names a log in another folder, {shorten(repr(row.instances))}; "
+            "name the run that has the log."
+        )
+    return folder / place
 
 
 def read_records(path: Path, kind: type[Records], noun: str) -> Records:
