@@ -202,6 +202,13 @@ def test_a_pipe(name: str, tmp_path: Path) -> None:
     refused(lambda: READERS[name](tmp_path / name), "is a pipe")
 
 
+def test_logged_names_that_control_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_bytes(b"step,train/a/loss\r\n1,2\r\n")
+    assert read_curve(tmp_path / "metrics.csv") == [{"step": 1, "train/a/loss": 2.0}]
+    (tmp_path / "metrics.csv").write_bytes(b"step,train/\x1b[2J/loss\n1,2\n")
+    refused(lambda: read_curve(tmp_path / "metrics.csv"), "contains control characters")
+
+
 def test_the_index_of_an_archive_is_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(bytes(10240))
     os.mkfifo(tmp_path / "a.tar.index.json")

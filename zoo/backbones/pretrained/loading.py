@@ -374,7 +374,9 @@ def alignment_heads(fields: Mapping[str, Any], depth: int, heads: int) -> list[l
     """
     upper_half = [[layer, head] for layer in range(depth // 2, depth) for head in range(heads)]
     listed = fields.get("alignment_heads") or upper_half
-    pairs = listed if isinstance(listed, list) and len(listed) <= depth * heads else [None]
+    pairs: list[Any] = (
+        listed if isinstance(listed, list) and len(listed) <= depth * heads else [None]
+    )
     if not all(
         isinstance(pair, list) and len(pair) == 2 and all(type(one) is int for one in pair)
         for pair in pairs

@@ -140,7 +140,7 @@ class StreamStore:
         check_regular(path)
         # a header may declare any size, of which the map compares that of the file
         values = np.lib.format.open_memmap(path, mode="r")
-        if (values.dtype, values.shape) != (np.float32, (sum(lengths),)):
+        if values.dtype != np.float32 or values.shape != (sum(lengths),):
             raise ValueError(f"{path} has {values.dtype} of shape {values.shape}")
         ends = np.cumsum(lengths, dtype=np.int64)
         return [torch.from_numpy(wave) for wave in np.split(np.array(values), ends[:-1])]

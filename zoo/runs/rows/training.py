@@ -8,7 +8,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import MALFORMED, bounded_whole, read_bounded, read_json
+from zoo.base.disk.parsing import (
+    MALFORMED,
+    bounded_whole,
+    has_control_characters,
+    read_bounded,
+    read_json,
+)
 from zoo.base.disk.run_folder import METRICS, RESULTS, RUN_CARD
 from zoo.base.errors import ZooError
 from zoo.base.talks import Talk
@@ -161,6 +167,8 @@ def read_curve(path: Path) -> list[dict[str, Any]]:
     steps: dict[int, dict[str, Any]] = {}
     try:
         text = read_bounded(path, LARGEST).decode()
+        if has_control_characters(text.replace("\r\n", "\n")):
+            raise ValueError("it contains control characters, which a terminal would obey")
         for line in csv.DictReader(StringIO(text, newline="")):
             if line.get(STEP):
                 step = bounded_whole(line[STEP])
