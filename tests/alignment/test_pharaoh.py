@@ -42,7 +42,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="There is no file"):
         PharaohFile(path=str(tmp_path / "none")).check()
     (tmp_path / "links").write_bytes(b"\xff\xfe")
-    with pytest.raises(ZooError, match="not a text file in UTF-8"):
+    with pytest.raises(ZooError, match="not text in UTF-8"):
         PharaohFile(path=str(tmp_path / "links")).align(PAIRS)
 
 
