@@ -127,6 +127,7 @@ def test_streams_side_by_side_do_not_mix(serve: Serve) -> None:
         (json.dumps({"talk": "a"}), "This server has no talk 'a'; it has: none."),
         (json.dumps({"talk": ["a"]}), "This server has no talk ['a']; it has: none."),
         (json.dumps({"sample_rate": 1}), "sample_rate must be a number from 4000"),
+        ('{"system": ' + 900 * "[" + 900 * "]" + "}", "A message is nested too deeply."),
     ],
 )
 def test_audio_after_refused_settings_is_not_translated_by_others(

@@ -155,6 +155,7 @@ def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
         (update({"modalities": ["text", "audio"]}), "asks for modalities, which"),
         (update({"input_audio_format": "opus"}), "Unknown input_audio_format 'opus'; .* pcm16"),
         (update({"audio": {"input": {"format": {"type": 3}}}}), "Unknown audio.input.format.type"),
+        (update({"x" * 101: {}}), "A field of a session has at most 100 letters"),
         (update({"sample_rate": 16_000, **RATE}), "asks for sample_rate 16000, and for 24000 by"),
     ],
 )
