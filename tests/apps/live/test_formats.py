@@ -110,6 +110,12 @@ def test_other_encodings_are_refused(encoding: object) -> None:
         AudioInput(16_000, encoding)
 
 
+def test_a_long_encoding_is_compared_with_no_other() -> None:
+    with pytest.raises(ZooError, match="Unknown encoding") as refused:
+        AudioInput(16_000, "pcm_s16" * 1000)
+    assert len(str(refused.value)) < 300
+
+
 @pytest.mark.parametrize(("encoding", "size"), [("pcm_s16le", 2), ("pcm_f32le", 4)])
 def test_a_part_of_a_sample_is_refused(encoding: str, size: int) -> None:
     with pytest.raises(ZooError, match=f"a message has 3 bytes, no multiple of {size}"):

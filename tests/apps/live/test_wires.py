@@ -10,7 +10,7 @@ import torch
 from zoo.apps.live.engine import Progress
 from zoo.apps.live.realtime import RealtimeWire
 from zoo.apps.live.simulstream import SimulstreamWire
-from zoo.apps.live.wire import Audio, Configure, End
+from zoo.apps.live.wire import Audio, Configure, End, RefusedSettings
 from zoo.base.errors import ZooError
 from zoo.streaming.translation import EmittedText
 
@@ -139,6 +139,13 @@ def update(session: Any) -> Any:
 def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
     with pytest.raises(ZooError, match="must be a JSON object"):
         list(wire.orders(message))
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=["simulstream", "realtime"])
+@pytest.mark.parametrize("values", [[[]] * 10_000, [{}] * 10_000, [0] * 10_000])
+def test_a_text_of_many_values_is_refused(wire: Any, values: list[object]) -> None:
+    with pytest.raises(RefusedSettings, match="of at most 10000 values"):
+        list(wire.orders(json.dumps({"type": "session.update", "latency": values})))
 
 
 @pytest.mark.parametrize(
