@@ -4,6 +4,8 @@ import asyncio
 import io
 import random
 import struct
+import warnings
+from pathlib import Path
 from typing import Any
 
 import av
@@ -235,6 +237,43 @@ def test_a_second_of_a_file_is_decoded_at_once() -> None:
             await audio.close()
 
     assert asyncio.run(first()).numel() < 3 * 16_000
+
+
+@pytest.mark.parametrize("answer", ["", "head -c 8 /dev/zero"])
+def test_a_decoder_that_hangs_holds_no_stream(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads nothing, or does not end after its last record."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{answer}\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
+    monkeypatch.setattr("zoo.apps.live.decoding.PATIENCE", 1.0)
+    data = b"RIFF????WAVE" + bytes(1000 if answer else 1 << 20)
+
+    async def receive() -> list[Tensor]:
+        audio = AudioInput()
+        try:
+            async with asyncio.timeout(60):
+                return [part async for part in audio.receive(data, final=True)]
+        finally:
+            await audio.close()
+
+    if answer:
+        assert asyncio.run(receive()) == []
+    else:
+        with pytest.raises(UnusableAudio, match="the decoder does not end"):
+            asyncio.run(receive())
+
+
+def test_samples_of_a_file_lead_to_no_warning() -> None:
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            samples_in(AudioInput(), [encode(SPEECH[:16_000], "FLAC", 16_000), b""])
+    finally:
+        torch.set_warn_always(False)
 
 
 def damaged(data: bytes, trial: int) -> bytes:

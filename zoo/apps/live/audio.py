@@ -159,4 +159,4 @@ def _checked(piece: Piece) -> Piece:
 
 
 def _tensor(samples: Samples) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(samples))
+    return torch.from_numpy(np.require(samples, requirements=["C", "W"]))  # or PyTorch warns

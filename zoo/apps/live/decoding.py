@@ -13,7 +13,7 @@ from zoo.apps.live.formats import CHOICES, Container, Samples, UnusableAudio
 from zoo.base.types import Seconds
 
 Piece = tuple[int, Samples]  # sample rate, mono samples
-PATIENCE: Seconds = 60.0  # for the process to start, and to decode a second
+PATIENCE: Seconds = 60.0  # for the process to start, to read a message, and to decode a second
 
 
 class Decoder:
@@ -42,7 +42,8 @@ class Decoder:
             assert process.stdin is not None
             with suppress(ConnectionError):  # it has ended, and what it has written says why
                 process.stdin.write(MESSAGE.pack(len(data), final) + data)
-                await process.stdin.drain()
+                async with asyncio.timeout(PATIENCE):
+                    await process.stdin.drain()
             while True:
                 rate, length = RECORD.unpack(await self._read(RECORD.size))
                 if not rate and not length:
@@ -55,7 +56,7 @@ class Decoder:
         except (OSError, asyncio.IncompleteReadError) as error:
             raise self._error("it is damaged, or has ended before") from error
         if final:
-            await process.wait()
+            await self.close()
 
     async def close(self) -> None:
         """End the process, also while it decodes."""
