@@ -212,6 +212,21 @@ def test_one_file_after_the_other_is_one_stream(name: str) -> None:
     assert found.numel() == pytest.approx(2 * once.numel(), rel=0.01)
 
 
+def test_the_files_of_a_stream_have_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+    start = asyncio.create_subprocess_exec
+
+    async def counted(*command: str, **settings: Any) -> asyncio.subprocess.Process:
+        starts.append(command)
+        return await start(*command, **settings)
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", counted)
+    files = [encode(SPEECH[:4800], name) for name in ("WAV", "MP4", "WAV", "WAV")]
+    found = samples_in(AudioInput(), [*files, b""])
+    assert found.numel() == pytest.approx(4 * 1600, abs=800)
+    assert len(starts) == 1
+
+
 def test_tags_are_in_any_encoding() -> None:
     data = bytearray(encode(SPEECH, "MP3"))
     place = data.index(b"Lavf")
