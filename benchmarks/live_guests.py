@@ -86,7 +86,7 @@ async def _send_and_read_nothing(socket: ClientConnection, message: str) -> None
 async def garbage(socket: ClientConnection, audio: bytes) -> str:
     """Send what is no message; each gets an answer, and valid settings begin a stream."""
     surrogate = json.dumps({"metrics_metadata": {"wav_name": "\ud800.wav"}})
-    for message in ("{", "[]", '{"end_of', b"\x01", "\x00" * 100, surrogate):
+    for message in (b"\x01", "{", "[]", '{"end_of', "\x00" * 100, surrogate):
         await socket.send(message)
         if "error" not in json.loads(await socket.recv()):
             raise ValueError(f"{message!r} was accepted")
