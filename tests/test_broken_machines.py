@@ -160,7 +160,7 @@ def test_what_cannot_be_read_or_written_is_refused_first(
 
 # Wrong inputs, for which nobody waits until networks are imported.
 EARLY = {
-    "README.md": "Audio file README.md is damaged, not audio, or",
+    "README.md": "Audio file README.md is damaged or not audio",
 }
 SCRIPT = """
 import sys

@@ -56,6 +56,7 @@ WRONG = {  # command and arguments: what the last line on stderr has
 CHILDREN = {  # modules that the zoo itself starts, in processes or environments of their own
     "zoo.base.espeak.process",
     "zoo.apps.live.decode_process",
+    "zoo.backbones.pretrained.chat_templates",
     "zoo.apps.live.scoring",
     "zoo.metrics.comet.score",
     "zoo.extras.xtts.xtts_process",

@@ -158,7 +158,7 @@ class TokenizerCorpus:
         return "word" if len(units) > 1 else units.pop()
 
 
-# A protocol, because the contract imports no part of zoo/backbones/common (``static_steps``).
+# A protocol, because the contract imports no other part of zoo/backbones (``static_steps``).
 @runtime_checkable
 class KeepsMemory(Protocol):
     """A part of a backbone that keeps memory from search to search."""

@@ -1,1 +1,1 @@
-"""Base."""
+"""The ground: value types, talks, languages, errors, files, audio and the machine."""

@@ -1,6 +1,6 @@
 """By hand, over a table of scores.
 
-Against Hugging Face's: tests/backbones/infinisst and tests/backbones/common/encoder_decoder.
+Against Hugging Face's: tests/backbones/infinisst and tests/backbones/architectures/encoder_decoder.
 """
 
 from collections.abc import Sequence

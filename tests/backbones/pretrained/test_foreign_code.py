@@ -38,7 +38,7 @@ from zoo.backbones.pretrained.settings import check_settings
 from zoo.base.errors import ZooError
 
 LOADING = (  # the only files that may load
-    Path("backbones/common/pretrained/loading.py"),
+    Path("backbones/pretrained/loading.py"),
     # runs without the zoo; the encoders of COMET are classes of Transformers, never Auto classes
     Path("metrics/comet/score.py"),
 )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.base import is_restored
-from zoo.backbones.pretrained import weights
+from zoo.backbones.pretrained import share, weights
 from zoo.base.errors import ZooError
 from zoo.config import build, compose
 
@@ -29,7 +29,7 @@ def pair(tmp_path: Path) -> tuple[Net, Path, Path]:
     second.encoder.load_state_dict(first.encoder.state_dict())
     weights.save_weights(first, tmp_path / "first")
     weights.save_weights(second, tmp_path / "second")
-    weights.share(tmp_path / "second", "encoder", tmp_path / "first")
+    share.share(tmp_path / "second", "encoder", tmp_path / "first")
     return second, tmp_path / "first", tmp_path / "second"
 
 
@@ -61,7 +61,7 @@ def test_only_what_is_equal_can_be_shared(pair: tuple[Net, Path, Path], tmp_path
     before = (tmp_path / "other" / weights.WEIGHTS).read_bytes()
     for part in ("encoder", "ear"):
         with pytest.raises(ZooError, match=f"do not have the same '{part}'"):
-            weights.share(tmp_path / "other", part, first)
+            share.share(tmp_path / "other", part, first)
     assert (tmp_path / "other" / weights.WEIGHTS).read_bytes() == before
 
 

@@ -1,1 +1,1 @@
-"""What several families of backbones use. Imports no family."""
+"""Architectures that several families share: encoder-decoders, speech LLMs, dialogues."""

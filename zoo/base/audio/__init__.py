@@ -1,1 +1,1 @@
-"""Audio files as tensors, and the formats that ffmpeg decodes."""
+"""Audio files as tensors, and the formats that FFmpeg's libraries decode."""

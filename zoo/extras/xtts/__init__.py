@@ -1,1 +1,1 @@
-"""Xtts."""
+"""XTTS, text to speech in a process and an environment of its own."""

@@ -1,1 +1,1 @@
-"""What an evaluation leaves behind: rows, streams and segments of a run folder, and their names."""
+"""The rows of a run folder: streams, segments, scores and their names. Imports no torch."""

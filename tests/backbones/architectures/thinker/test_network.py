@@ -118,7 +118,7 @@ def broken(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) ->
     ("harm", "message"),
     [
         (lambda folder: (folder / WEIGHTS).unlink(), "weights of .* cannot be loaded"),
-        (lambda folder: (folder / WEIGHTS).write_bytes(b"123"), "weights of .* cannot be loaded"),
+        (lambda folder: (folder / WEIGHTS).write_bytes(b"123"), "damaged or no safetensors file"),
         (lambda folder: (folder / "config.json").unlink(), "config.json"),
         (
             lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'),
