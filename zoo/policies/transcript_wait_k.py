@@ -73,8 +73,8 @@ class TranscriptWaitK(Policy):
     """Transcribe after each chunk; truncate, or write O = C - k - W words (equation 6).
 
     C is the number of words in the transcript and W the number of words in the kept translation.
-    Chinese words are those of jieba: with O characters for C words the translation would fall behind
-    indefinitely. When the source has ended, the rest of the translation is written.
+    Chinese words are those of jieba: with O characters for C words the translation would fall
+    behind indefinitely. When the source has ended, the rest of the translation is written.
 
     The convention ``released`` differs from the paper as follows. One more word is written (O + 1).
     Transcripts are compared in lower case, and empty ones are skipped, so leading silence is kept.

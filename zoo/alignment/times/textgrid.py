@@ -31,7 +31,8 @@ class TextGridTimes:
     """Words of interval tiers.
 
     A word belongs to the segment that its middle lies in. The words of a segment are mapped to its
-    transcript, see ``zoo.data.word_times``.
+    transcript, see ``zoo.data.word_times``; those in the place of intervals without a word (empty,
+    ``sil``, ``sp``, ``spn``, ``<unk>``, ``[noise]``) get the time between their neighbours.
 
     Args:
         folder: folder of the TextGrids; ``check`` raises ZooError for None.
