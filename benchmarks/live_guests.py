@@ -84,12 +84,13 @@ async def _send_and_read_nothing(socket: ClientConnection, message: str) -> None
 
 
 async def garbage(socket: ClientConnection, audio: bytes) -> str:
-    """Send what is no message; each gets an answer, and the stream goes on."""
+    """Send what is no message; each gets an answer, and valid settings begin a stream."""
     surrogate = json.dumps({"metrics_metadata": {"wav_name": "\ud800.wav"}})
-    for message in ("{", "[]", '{"end_of', b"\x01", "\x00" * 100, surrogate):
+    for message in (b"\x01", "{", "[]", '{"end_of', "\x00" * 100, surrogate):
         await socket.send(message)
         if "error" not in json.loads(await socket.recv()):
             raise ValueError(f"{message!r} was accepted")
+    await socket.send("{}")  # settings that are valid
     return await translating(socket, audio)
 
 
@@ -103,7 +104,7 @@ async def huge(socket: ClientConnection, audio: bytes) -> None:
 
 async def wrong_rate(socket: ClientConnection, audio: bytes) -> str:
     """Name impossible sample rates, then translate."""
-    for rate in (0, -16000, 10**9, "fast", None, [16000]):
+    for rate in (0, -16000, 10**9, "fast", [16000], None):
         await socket.send(json.dumps({"sample_rate": rate}))
         if rate is not None and "error" not in json.loads(await socket.recv()):
             raise ValueError(f"a sample rate of {rate!r} was accepted")

@@ -31,7 +31,7 @@ PATH = re.compile(
 )
 KEY = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
 MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
-NAMED = re.compile(r"(?:python -m zoo|simulzoo) ([a-z-]+)")
+NAMED = re.compile(r"python -m zoo ([a-z-]+)")
 GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
 # A key of the policy that two pages write as an example, and files with names like keys.
 EXAMPLE_KEYS = {"policy.words", "training.html", "training.png"}

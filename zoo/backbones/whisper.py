@@ -200,6 +200,7 @@ class Whisper(EncoderDecoder):
         self.decoder = Decoder(network.model.decoder, network.proj_out)
         self.silence = SilenceCache(self.encoder, self._convolve, self._project)
         self._configure(network.generation_config)
+        self._check_ids(network.proj_out.out_features)
         special_tokens = {str(self.tokenizer.eos_token): self.end} | self.languages
         check_tokenizer(
             self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=special_tokens
@@ -240,6 +241,15 @@ class Whisper(EncoderDecoder):
         if self.alignment.heads is None:
             heads = alignment_heads(fields, *self.attention_shape)
             self.alignment = replace(self.alignment, heads=heads)
+
+    def _check_ids(self, scores: int) -> None:
+        """Raise ZooError for an id in the generation config that the network has no score for."""
+        ids = [*self.tasks.values(), *self.never, *self.never_first, self.without_timestamps or 0]
+        if wrong := [one for one in ids if one >= scores]:
+            raise ZooError(
+                f"The generation_config.json of {self.name} names the token {wrong[0]}; the "
+                f"network has {scores}."
+            )
 
     def _set_prompt(self) -> None:
         """Tokenize the constant prompt.

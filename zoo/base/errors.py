@@ -51,9 +51,10 @@ def unknown_choice(
         meant: Names that the user may have meant, where these are known otherwise.
     """
     names = [str(choice) for choice in choices]
+    shown = shorten(name)  # similar choices of a long name take seconds to find
     return ZooError(
-        f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(names)}."
-        f"{did_you_mean(meant or similar(str(name), names))}"
+        f"Unknown {noun} {shown!r}; choose one of: {', '.join(names)}."
+        f"{did_you_mean(meant or similar(shown, names))}"
     )
 
 

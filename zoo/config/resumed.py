@@ -8,7 +8,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from zoo.base.disk.parsing import parse_object, parse_yaml
+from zoo.base.disk.parsing import parse_object, read_bounded, read_yaml
 from zoo.base.disk.run_folder import OVERRIDES, RUN_CARD
 from zoo.base.errors import ZooError
 from zoo.config.repository import named_packages
@@ -67,7 +67,7 @@ def with_recorded(
 def _check_kind(folder: Path, kind: str) -> None:
     """Raise ZooError for the folder of a run of another kind. A damaged card has no kind."""
     try:
-        card = parse_object((folder / RUN_CARD).read_bytes().decode(), str(folder / RUN_CARD))
+        card = parse_object(read_bounded(folder / RUN_CARD).decode(), str(folder / RUN_CARD))
     except (OSError, ValueError, ZooError):
         return
     if card.get("kind") in KINDS and card["kind"] != kind:
@@ -90,7 +90,7 @@ def _resumed_folder(given: Sequence[str]) -> Path | None:
 def _recorded(path: Path) -> list[str]:
     """Return the recorded overrides. Raises ZooError for a damaged file or an option in it."""
     try:
-        lines = parse_yaml(path.read_text(encoding="utf-8")) or []
+        lines = read_yaml(path) or []
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ZooError(f"{path} is damaged: {' '.join(str(error).split())}.") from error
     if not isinstance(lines, list) or not all(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import parse_json, texts_in
+from zoo.base.disk.parsing import MALFORMED, parse_json, texts_in
 from zoo.base.errors import ZooError
 from zoo.base.talks import Segment, Talk, Target, Word
 from zoo.data.manifest_checks import check_talk
@@ -64,7 +64,7 @@ def decode_line(line: bytes, *, path: Path, number: int) -> Talk:
     """
     try:
         return decode(line.decode(), folder=path.parent)
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+    except (RecursionError, *MALFORMED) as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ZooError(f"Manifest {path} cannot be read at line {number}: {reason}.") from error
 

@@ -20,7 +20,7 @@ from zoo.metrics.resegmentation import resegmentation_name
 from zoo.metrics.rules import find_rules
 from zoo.runs.rows.join import FinishedRun
 from zoo.runs.rows.names import ASR
-from zoo.runs.rows.row import Row, write_rows
+from zoo.runs.rows.row import Row, log_in, write_rows
 from zoo.runs.rows.segments import (
     NAME,
     SPOKEN_NAME,
@@ -202,7 +202,7 @@ def runs_with_comet(
     for run in runs:
         check_links(run.folder)
     rows = [row for run in runs for row in run.rows]
-    logs = [run.folder / row.instances for run in runs for row in run.rows]
+    logs = [log_in(run.folder, row) for run in runs for row in run.rows]
     try:
         scored = iter(with_comet(rows, logs, comet))
         found = [replace(run, rows=[next(scored) for _ in run.rows]) for run in runs]

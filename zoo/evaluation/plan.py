@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import MALFORMED, read_json
 from zoo.base.disk.run_folder import PROVENANCE
 from zoo.base.errors import ZooError, check_name, shorten_list, unknown_choice
 from zoo.base.machine.launch import is_main_process
@@ -80,8 +80,8 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     if resume is not None:
         path = resume / PROVENANCE
         try:
-            before = parse_json(path.read_text(encoding="utf-8"))["corpus_hash"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            before = read_json(path)["corpus_hash"]
+        except (OSError, *MALFORMED) as error:
             raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
         if before != found:
             raise ZooError(f"The talks have changed since the run in {resume} was started.")

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
+from zoo.base.disk.parsing import MALFORMED
 from zoo.base.errors import ZooError
 from zoo.base.talks import check_talk_name
 from zoo.base.types import Convention, EventKind, Instance, Seconds, StreamEvent
@@ -43,7 +44,7 @@ def reading(path: Path, line: int, format: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise ZooError(
             f"{path}, line {line}, is not a log in the format {format!r} ({error!r})."
         ) from error

@@ -1,6 +1,7 @@
 """Documents about a talk: texts and PDF files."""
 
-from itertools import islice
+from collections.abc import Callable
+from itertools import count, islice
 from pathlib import Path
 
 from zoo.base.disk.files import check_regular
@@ -10,6 +11,7 @@ from zoo.formats.text import read_text
 DOCUMENTS = (".txt", ".pdf")  # suffixes
 LARGEST = 100_000_000  # bytes of a PDF
 MAX_PAGES = 50
+MOST_OPERATORS = 3_000_000  # of all pages, each of which draws a text or a line: half a minute
 
 
 def read_document(path: Path) -> str:
@@ -42,7 +44,11 @@ def read_pdf(path: Path) -> str:
         if path.stat().st_size > LARGEST:
             raise ZooError(f"{path} has more than {LARGEST // 1_000_000} MB.")
         pages = PdfReader(path).pages
-        text = "\n".join(page.extract_text() for page in islice(pages, MAX_PAGES))
+        count_operator = _limit()
+        text = "\n".join(
+            page.extract_text(visitor_operand_before=count_operator)
+            for page in islice(pages, MAX_PAGES)
+        )
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror or error}.") from error
     except ZooError:
@@ -51,3 +57,14 @@ def read_pdf(path: Path) -> str:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise ZooError(f"{path} is not read as a PDF: {reason}.") from error
     return text.replace("-\n", "")
+
+
+def _limit() -> Callable[..., None]:
+    """Return what raises ValueError in its call after the last operator: many pages may be one."""
+    numbers = count(1)
+
+    def count_operator(*_: object) -> None:
+        if next(numbers) > MOST_OPERATORS:
+            raise ValueError(f"it has more than {MOST_OPERATORS} operators")
+
+    return count_operator

@@ -73,12 +73,18 @@ class TranscriptWaitK(Policy):
     """Transcribe after each chunk; truncate, or write O = C - k - W words (equation 6).
 
     C is the number of words in the transcript and W the number of words in the kept translation.
-    Chinese words are those of jieba.
+    Chinese words are those of jieba: with O characters for C words the translation would fall
+    behind indefinitely. When the source has ended, the rest of the translation is written.
 
     The convention ``released`` differs from the paper as follows. One more word is written (O + 1).
     Transcripts are compared in lower case, and empty ones are skipped, so leading silence is kept.
     Silence keeps the newest chunk. Sentences end, and are cut, as in ``released_truncation``.
-    docs/streamuni.md lists the errors of the released code that are not copied.
+    The rest of the released code is not copied: audio at 22 050 Hz; talks from their first segment
+    to the end of their last one (``data.whole=false``); a clock that steps back after a truncation;
+    an empty transcript at the last chunk, which ends the output; lower-cased transcripts that are
+    completed at a truncation; full stops removed from text between truncations; silence of more
+    than 30 s that grows without a limit; a mark between two spaces as a word; Chinese output split
+    at spaces, so that O words can be the whole text.
 
     Args:
         k: Number of words that the translation stays behind the transcript.

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from zoo.base.disk.parsing import parse_yaml
+from zoo.base.disk.parsing import MALFORMED, read_yaml
 from zoo.base.disk.run_folder import RUN_CARD
 from zoo.base.errors import ZooError
 from zoo.base.version import __version__
@@ -61,10 +61,10 @@ def check_same(
     """
     path = folder / "config.yaml"
     try:
-        before = parse_yaml(path.read_text(encoding="utf-8"))
+        before = read_yaml(path)
         version = str(before.get("version", "0.1"))
         recorded = {name: before[name] for name in keys}
-    except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+    except (OSError, yaml.YAMLError, *MALFORMED) as error:
         raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
     if version.split(".")[:2] != __version__.split(".")[:2]:
         raise ZooError(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.base.disk.files import create_text, write_text
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import MALFORMED, read_json
 from zoo.base.disk.run_folder import RUN_CARD
 from zoo.base.errors import ZooError
 from zoo.base.machine.launch import RUN_VARIABLE, is_main_process, launch_name
@@ -204,9 +204,9 @@ def _id_in_checkpoint(checkpoint: Path) -> str | None:
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
-        card = parse_json((folder / RUN_CARD).read_text(encoding="utf-8"))
+        card = read_json(folder / RUN_CARD)
         return {field: card[field] for field in CARD_FIELDS}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, *MALFORMED) as error:
         raise ZooError(f"{folder / RUN_CARD} is missing or damaged: {error}.") from error
 
 

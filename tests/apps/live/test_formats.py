@@ -4,6 +4,8 @@ import asyncio
 import io
 import random
 import struct
+import warnings
+from pathlib import Path
 from typing import Any
 
 import av
@@ -110,6 +112,12 @@ def test_other_encodings_are_refused(encoding: object) -> None:
         AudioInput(16_000, encoding)
 
 
+def test_a_long_encoding_is_compared_with_no_other() -> None:
+    with pytest.raises(ZooError, match="Unknown encoding") as refused:
+        AudioInput(16_000, "pcm_s16" * 1000)
+    assert len(str(refused.value)) < 300
+
+
 @pytest.mark.parametrize(("encoding", "size"), [("pcm_s16le", 2), ("pcm_f32le", 4)])
 def test_a_part_of_a_sample_is_refused(encoding: str, size: int) -> None:
     with pytest.raises(ZooError, match=f"a message has 3 bytes, no multiple of {size}"):
@@ -204,6 +212,21 @@ def test_one_file_after_the_other_is_one_stream(name: str) -> None:
     assert found.numel() == pytest.approx(2 * once.numel(), rel=0.01)
 
 
+def test_the_files_of_a_stream_have_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+    start = asyncio.create_subprocess_exec
+
+    async def counted(*command: str, **settings: Any) -> asyncio.subprocess.Process:
+        starts.append(command)
+        return await start(*command, **settings)
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", counted)
+    files = [encode(SPEECH[:4800], name) for name in ("WAV", "MP4", "WAV", "WAV")]
+    found = samples_in(AudioInput(), [*files, b""])
+    assert found.numel() == pytest.approx(4 * 1600, abs=800)
+    assert len(starts) == 1
+
+
 def test_tags_are_in_any_encoding() -> None:
     data = bytearray(encode(SPEECH, "MP3"))
     place = data.index(b"Lavf")
@@ -229,6 +252,43 @@ def test_a_second_of_a_file_is_decoded_at_once() -> None:
             await audio.close()
 
     assert asyncio.run(first()).numel() < 3 * 16_000
+
+
+@pytest.mark.parametrize("answer", ["", "head -c 8 /dev/zero"])
+def test_a_decoder_that_hangs_holds_no_stream(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads nothing, or does not end after its last record."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{answer}\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
+    monkeypatch.setattr("zoo.apps.live.decoding.PATIENCE", 1.0)
+    data = b"RIFF????WAVE" + bytes(1000 if answer else 1 << 20)
+
+    async def receive() -> list[Tensor]:
+        audio = AudioInput()
+        try:
+            async with asyncio.timeout(60):
+                return [part async for part in audio.receive(data, final=True)]
+        finally:
+            await audio.close()
+
+    if answer:
+        assert asyncio.run(receive()) == []
+    else:
+        with pytest.raises(UnusableAudio, match="the decoder does not end"):
+            asyncio.run(receive())
+
+
+def test_samples_of_a_file_lead_to_no_warning() -> None:
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            samples_in(AudioInput(), [encode(SPEECH[:16_000], "FLAC", 16_000), b""])
+    finally:
+        torch.set_warn_always(False)
 
 
 def damaged(data: bytes, trial: int) -> bytes:

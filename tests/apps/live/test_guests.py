@@ -270,6 +270,10 @@ def test_a_sentence_repeats_little_of_what_a_client_sends(
         ("127.0.0.1.evil.example", False),
         ("192.168.0.1", False),
         ("[::1", False),
+        ("[::1].evil.example", False),
+        ("evil.example\\@localhost", False),
+        ("localhost/evil.example", False),
+        ("localhost:evil", False),
         ("", False),
     ],
 )

@@ -127,6 +127,7 @@ def test_streams_side_by_side_do_not_mix(serve: Serve) -> None:
         (json.dumps({"talk": "a"}), "This server has no talk 'a'; it has: none."),
         (json.dumps({"talk": ["a"]}), "This server has no talk ['a']; it has: none."),
         (json.dumps({"sample_rate": 1}), "sample_rate must be a number from 4000"),
+        ('{"system": ' + 900 * "[" + 900 * "]" + "}", "A message is nested too deeply."),
     ],
 )
 def test_audio_after_refused_settings_is_not_translated_by_others(
@@ -409,6 +410,21 @@ def test_the_page_and_what_it_asks_for(serve: Serve, tmp_path: Path) -> None:
     assert described["systems"][0]["name"] == "echo"
     assert client.get("/talks/a%20talk").content == (tmp_path / "talk.wav").read_bytes()
     assert client.get("/talks/..%2Fother").status_code == 404
+
+
+def test_the_audio_of_a_talk_outlives_its_temporary_file(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    audio.write(tmp_path / "talk.wav", white_noise(16_000, scale=0.1))
+    client = serve(talks=[without_references("a talk", tmp_path / "talk.wav", 1.0, "en")])
+    for _ in range(2):
+        assert client.get("/talks/a%20talk").content == (tmp_path / "talk.wav").read_bytes()
+        (folder,) = tmp_path.glob("simulzoo-live-*")
+        shutil.rmtree(folder)
+    (tmp_path / "talk.wav").unlink()
+    assert client.get("/talks/a%20talk").status_code == 503
+    assert caplog.messages[-1].startswith("The audio of a talk cannot be sent: ")
 
 
 def test_a_token_is_needed_where_one_is_set(serve: Serve) -> None:

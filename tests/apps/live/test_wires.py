@@ -10,7 +10,7 @@ import torch
 from zoo.apps.live.engine import Progress
 from zoo.apps.live.realtime import RealtimeWire
 from zoo.apps.live.simulstream import SimulstreamWire
-from zoo.apps.live.wire import Audio, Configure, End
+from zoo.apps.live.wire import Audio, Configure, End, RefusedSettings
 from zoo.base.errors import ZooError
 from zoo.streaming.translation import EmittedText
 
@@ -141,6 +141,13 @@ def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
         list(wire.orders(message))
 
 
+@pytest.mark.parametrize("wire", WIRES, ids=["simulstream", "realtime"])
+@pytest.mark.parametrize("values", [[[]] * 10_000, [{}] * 10_000, [0] * 10_000])
+def test_a_text_of_many_values_is_refused(wire: Any, values: list[object]) -> None:
+    with pytest.raises(RefusedSettings, match="of at most 10000 values"):
+        list(wire.orders(json.dumps({"type": "session.update", "latency": values})))
+
+
 @pytest.mark.parametrize(
     ("event", "sentence"),
     [
@@ -155,6 +162,7 @@ def test_a_text_that_is_no_object_is_refused(wire: Any, message: str) -> None:
         (update({"modalities": ["text", "audio"]}), "asks for modalities, which"),
         (update({"input_audio_format": "opus"}), "Unknown input_audio_format 'opus'; .* pcm16"),
         (update({"audio": {"input": {"format": {"type": 3}}}}), "Unknown audio.input.format.type"),
+        (update({"x" * 101: {}}), "A field of a session has at most 100 letters"),
         (update({"sample_rate": 16_000, **RATE}), "asks for sample_rate 16000, and for 24000 by"),
     ],
 )

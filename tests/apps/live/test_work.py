@@ -1,15 +1,48 @@
-"""Systems as a server loads them."""
+"""Systems as a server loads them, and the signals that end it."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 import torch
+from starlette.applications import Starlette
 
 import zoo
-from zoo.apps.live.work import load_systems, share_backbones
+from zoo.apps.live.settings import Limits
+from zoo.apps.live.work import load_systems, new_server, share_backbones
 from zoo.base.audio import files as audio
 from zoo.config import build, compose
 from zoo.data.minitalks import corpus
 from zoo.systems.base import StreamingSystem
 
 SECONDS = 6.0
+
+
+@contextmanager
+def handling(number: int, handler: signal.Handlers) -> Iterator[None]:
+    """Handle a signal in the block as the shell that has started the process asks for."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_server(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoo.apps.live.work.leave_terminal", lambda number: None)
+    server = new_server(Starlette(), Limits())
+    with handling(number, signal.SIG_DFL), server.capture_signals():
+        signal.raise_signal(number)
+        assert server.should_exit
+
+
+def test_a_server_that_ignores_the_end_of_its_terminal_goes_on() -> None:
+    server = new_server(Starlette(), Limits())
+    with handling(signal.SIGHUP, signal.SIG_IGN), server.capture_signals():
+        signal.raise_signal(signal.SIGHUP)
+        assert not server.should_exit
 
 
 def test_latencies_of_a_system_share_its_weights() -> None:

@@ -17,14 +17,24 @@ EXTRACTOR = "processor_config.json"  # holds the feature extractor
 Damage = Callable[[Path], object]
 
 
-def config(**fields: Any) -> Damage:
-    """Set fields of config.json."""
+def config(name: str = "config.json", **fields: Any) -> Damage:
+    """Set fields of a JSON file."""
 
     def damage(folder: Path) -> None:
-        path = folder / "config.json"
+        path = folder / name
         path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
     return damage
+
+
+def generation(**fields: Any) -> Damage:
+    """Set fields of generation_config.json."""
+    return config("generation_config.json", **fields)
+
+
+def extractor(**fields: Any) -> Damage:
+    """Set fields of the feature extractor alone."""
+    return config(EXTRACTOR, feature_extractor=fields)
 
 
 def file(name: str, text: str) -> Damage:
@@ -103,6 +113,24 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "extractor": (file(EXTRACTOR, "[]"), "."),
     "extractor of texts": (file(EXTRACTOR, '{"feature_size": "x"}'), "."),
     "generation without a start": (file("generation_config.json", "{}"), "decoder_start_token_id"),
+    "a wide matrix": (extractor(feature_size=10**6), "has feature_size=1000000; no network"),
+    "a window of 2**14": (extractor(n_fft=2**14), "has n_fft=16384; no network"),
+    "a billion labels": (config(num_labels=10**9), "has num_labels=1000000000; no network"),
+    "heads of a text": (generation(alignment_heads="ab"), "alignment_heads=ab; it must list"),
+    "heads of a mapping": (
+        generation(alignment_heads={"a": 1}),
+        "alignment_heads=.*; it must list",
+    ),
+    "heads in lists": (generation(alignment_heads=[[[0, 0]]]), "alignment_heads=.*; it must list"),
+    "half a head": (generation(alignment_heads=[[0.5, 0]]), "alignment_heads=.*; it must list"),
+    "a head twice": (generation(alignment_heads=[[1, 0]] * 9), "alignment_heads=.*; it must list"),
+    "a million heads": (generation(alignment_heads=[[0, 0]] * 10**6), "no network has so many"),
+    "suppressed texts": (generation(suppress_tokens="abc"), "suppress_tokens='abc'; it must be"),
+    "suppressed lists": (generation(begin_suppress_tokens=[["a"]]), "tokens='a'; it must be an id"),
+    "unknown tokens": (generation(suppress_tokens=[5000]), "names the token 5000; the network has"),
+    "languages in a list": (generation(lang_to_id=[1]), r"lang_to_id=\[1\]; it must have an id"),
+    "an unknown task": (generation(task_to_id={"translate": 10**6}), "names the token 1000000"),
+    "timestamps": (generation(no_timestamps_token_id="x"), "no_timestamps_token_id='x'; it must"),
     "generation": (file("generation_config.json", "[]"), "."),
 }
 

@@ -166,7 +166,7 @@ def test_the_defaults_are_those_of_the_agents() -> None:
 
 def test_a_folder_that_is_no_converted_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        ZooError, match=r"^There is no converted Conformer in .*zoo.extras.fbk_conformer.convert"
+        ZooError, match=r"^There is no converted Conformer in .*zoo convert-fbk-conformer"
     ):
         FBKConformer(name=str(tmp_path)).load()
     (tmp_path / "config.json").write_text('{"model_type": "speech_to_text"}')

@@ -268,7 +268,10 @@ NORM = "transformer.layers.1.norm1.alpha"
         (setting(norm="layer_norm"), r"has norm='layer_norm', which no published Hibiki has\.$"),
         (setting(positional_embedding="sin"), r"it lacks 'sin'\.$"),
         (setting(delays=[0, 2]), r"it does not fit: 3 of 7 streams are spoken, with delays"),
-        (setting(dim="wide"), r"it does not fit: dim='wide' is no positive number\.$"),
+        (
+            setting(dim="wide"),
+            r"it does not fit: dim='wide' is no positive number of at most 16777216\.$",
+        ),
         (setting(text_card=46), r"hibiki.safetensors does not fit its config.json: "),
         (tensor(NORM, None), rf"lacks weights of its network: {NORM}\.$"),
         (tensor(NORM, torch.ones(1, 1, 5)), rf"{NORM} has shape \[1, 1, 5\], the network needs"),

@@ -7,6 +7,7 @@ import pytest
 from tests.fixtures.documents import pdf
 from zoo.base.errors import ZooError
 from zoo.base.types import Context, Term
+from zoo.formats import documents
 from zoo.systems.context.base import ContextSource
 from zoo.systems.context.document import Document
 from zoo.systems.context.glossary import Glossary
@@ -88,3 +89,13 @@ def test_sizes_are_checked() -> None:
         Document(path="paper.pdf", part="middle")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match="max_words"):
         Document(path="paper.pdf", max_words=0)
+
+
+def test_pages_that_draw_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many pages of a small file can be one page of millions of operators."""
+    path = Path(write(tmp_path / "paper.pdf", pdf("A title of a paper", "The second page")))
+    monkeypatch.setattr(documents, "MOST_OPERATORS", 10)
+    assert "second" in documents.read_document(path)
+    monkeypatch.setattr(documents, "MOST_OPERATORS", 6)
+    with pytest.raises(ZooError, match="more than 6 operators"):
+        documents.read_document(path)

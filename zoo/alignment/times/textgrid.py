@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoo.alignment.times.base import TimedWords
-from zoo.base.disk.parsing import bounded_number
+from zoo.base.disk.parsing import bounded_number, read_bounded
 from zoo.base.errors import ZooError, shorten_list
 from zoo.base.languages import language as language_of
 from zoo.base.talks import Segment, Talk, Word
@@ -31,7 +31,8 @@ class TextGridTimes:
     """Words of interval tiers.
 
     A word belongs to the segment that its middle lies in. The words of a segment are mapped to its
-    transcript, see ``zoo.data.word_times``.
+    transcript, see ``zoo.data.word_times``; those in the place of intervals without a word (empty,
+    ``sil``, ``sp``, ``spn``, ``<unk>``, ``[noise]``) get the time between their neighbours.
 
     Args:
         folder: folder of the TextGrids; ``check`` raises ZooError for None.
@@ -167,12 +168,14 @@ def _is_word(label: str) -> bool:
 def _items(path: Path) -> Iterator[str]:
     """Return the strings, with quotes, and the numbers of a TextGrid in their order."""
     try:
-        content = path.read_bytes()
+        content = read_bounded(path)
         text = content.decode(ENCODINGS.get(content[:2], "utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ZooError(f"{path} is not text in UTF-8 or UTF-16.") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise ZooError(f"{path} is no TextGrid: {error}.") from error
     if '"TextGrid"' not in text[:200]:
         raise ZooError(f"{path} is not a TextGrid.")
     items = ITEM.findall(text.partition('"TextGrid"')[2])

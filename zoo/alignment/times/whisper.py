@@ -49,6 +49,10 @@ class WhisperTimes:
     The weights of a token are those of the position that predicts it, averaged over the alignment
     heads (``zoo.alignment.times.whisper_attention``).
 
+    Each token has 20 ms or more. A word lasts until the first token of the next one begins, so a
+    word before a pause may last into the pause. A segment with more tokens than frames or than the
+    decoder has positions has no times.
+
     Args:
         name: hub id or folder of a Whisper.
         language: code of the language of the transcripts.

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from zoo.alignment.words.base import Links, Pair, Point, links
 from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import read_bounded
 from zoo.base.errors import ZooError
 
 if TYPE_CHECKING:
     import torch
 
+LARGEST = 1_000_000_000  # bytes of a file of links
 LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -84,12 +86,14 @@ def read_links(path: Path) -> list[list[Point]]:
         ZooError: the file cannot be read, or a line has something else than links.
     """
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_bounded(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ZooError(f"{path} is not text in UTF-8.") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read ({error.strerror}).") from error
-    lines = content.split("\n")
+    except ValueError as error:
+        raise ZooError(f"{path} is no list of links: {error}.") from error
+    lines = content.replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     return [

@@ -76,6 +76,8 @@ class AudioInput:
                 yield block
         async for block in self._decoded(data, final=final):
             yield block
+        if final:
+            await self.close()
         if final and self._resampler is not None:
             yield _tensor(self._resampler.resample_chunk(END, last=True))
 
@@ -102,7 +104,9 @@ class AudioInput:
                 f"The audio is {container.name}, which is not decoded while it arrives; "
                 f"send {CHOICES}."
             )
-        self._decoder = Decoder(container)
+        if self._decoder is None:
+            self._decoder = Decoder(container)
+        self._decoder.container = container
 
     def _bare(self, data: bytes) -> Samples:
         """Return the samples of bytes that are nothing else."""
@@ -159,4 +163,4 @@ def _checked(piece: Piece) -> Piece:
 
 
 def _tensor(samples: Samples) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(samples))
+    return torch.from_numpy(np.require(samples, requirements=["C", "W"]))  # or PyTorch warns

@@ -121,11 +121,9 @@ class Connection:
                 except UnusableAudio as error:
                     return Closing(UNSUPPORTED, str(error))
                 except ZooError as error:
-                    if isinstance(error, RefusedSettings):
-                        self._refused = str(error)
-                    self._send(self._wire.problem(str(error)[:LONGEST_SENTENCE]))
+                    self._refuse(error)
                 except RecursionError:
-                    self._send(self._wire.problem("A message is nested too deeply."))
+                    self._refuse(RefusedSettings("A message is nested too deeply."))
                 await asyncio.sleep(TURN)
         except TimeoutError:
             return Closing(POLICY, f"The client was silent for {limits.idle_seconds:g} s.")
@@ -133,6 +131,13 @@ class Connection:
             return None
         except Closing as closing:
             return closing
+
+    def _refuse(self, error: ZooError) -> None:
+        """Name what is wrong with a message; refused settings are kept for the audio after them."""
+        sentence = str(error)[:LONGEST_SENTENCE]
+        if isinstance(error, RefusedSettings):
+            self._refused = sentence
+        self._send(self._wire.problem(sentence))
 
     async def _write(self) -> Closing | None:
         """Send the messages in their order."""

@@ -1,4 +1,4 @@
-"""A process that decodes one file: reads messages on stdin, writes records on stdout.
+"""A process that decodes the files of a stream: messages on stdin lead to records on stdout.
 
 FFmpeg's libraries ask for bytes and wait for them, so no file is stored and none is decoded twice.
 A file of a stranger may crash them or fill the memory: that ends this process, not the server.
@@ -19,7 +19,8 @@ import numpy as np
 from zoo.base.audio.ffmpeg import MOST_DAMAGED, TAGS, samples_of
 from zoo.base.audio.timeline import Block
 
-MESSAGE = struct.Struct("<I?")  # bytes that follow, and whether the file ends with them
+# Bytes that follow, whether the file ends with them, and FFmpeg's name of its format.
+MESSAGE = struct.Struct("<I?9p")
 # Sample rate and number of the mono float32 samples that follow. If the rate is 0: the bytes of a
 # text that says why the file cannot be decoded, or 0 when all bytes of the message are decoded.
 RECORD = struct.Struct("<II")
@@ -41,20 +42,21 @@ MEMORY = 1 << 30  # bytes
 
 
 class Messages:
-    """The bytes of all messages, as a file.
+    """The bytes of the messages of a file, as a file.
 
     Args:
         source: The messages.
         output: Output of the decoder.
+
+    Attributes:
+        demuxer: FFmpeg's name of the format; empty: there is no further file.
+        is_final: Whether the last message of the file has been read.
     """
 
     def __init__(self, source: BinaryIO, output: "Output") -> None:
         self._source = source
         self._output = output
-        self._data = b""
-        self._place = 0
-        self._is_final = False
-        self._is_first = True
+        self._read_message()
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, ``size`` or less; none at the end.
@@ -65,18 +67,20 @@ class Messages:
         if self._output.without_audio > MOST_WITHOUT_AUDIO:
             return b""
         while self._place == len(self._data):
-            if self._is_final:
+            if self.is_final:
                 return b""
-            if not self._is_first:
-                self._output.finish_message()
-            self._is_first = False
-            head = self._source.read(MESSAGE.size)
-            length, self._is_final = MESSAGE.unpack(head) if head else (0, True)
-            self._data, self._place = self._source.read(length), 0
+            self._output.finish_message()
+            self._read_message()
         data = self._data[self._place : self._place + size]
         self._place += len(data)
         self._output.without_audio += len(data)
         return data
+
+    def _read_message(self) -> None:
+        head = self._source.read(MESSAGE.size)
+        length, self.is_final, demuxer = MESSAGE.unpack(head) if head else (0, True, b"")
+        self.demuxer = demuxer.decode()
+        self._data, self._place = self._source.read(length), 0
 
 
 class Output:
@@ -136,22 +140,21 @@ class Output:
         self._target.flush()
 
 
-def frames_of(source: Messages, demuxer: str) -> Iterator[tuple[int, Block]]:
+def frames_of(source: Messages) -> Iterator[tuple[int, Block]]:
     """Yield the sample rate and the samples of each frame.
 
     Args:
         source: The file.
-        demuxer: FFmpeg's name of its format.
 
     Raises:
         ValueError: It has no audio that may be decoded, or most of it is damaged.
     """
     import av  # a slow import, which other formats do not need
 
-    options = {**OPTIONS, **(WAV_OPTIONS if demuxer == "wav" else {})}
+    options = {**OPTIONS, **(WAV_OPTIONS if source.demuxer == "wav" else {})}
     content = SimpleNamespace(read=source.read)
     packets = damaged = 0
-    with av.open(content, "r", demuxer, options, metadata_errors=TAGS) as file:
+    with av.open(content, "r", source.demuxer, options, metadata_errors=TAGS) as file:
         if not file.streams.audio:
             raise ValueError("it has no audio")
         stream = file.streams.audio[0]
@@ -170,34 +173,41 @@ def frames_of(source: Messages, demuxer: str) -> Iterator[tuple[int, Block]]:
             yield from ((frame.sample_rate, samples_of(frame)) for frame in frames)
 
 
-def decode(source: BinaryIO, target: BinaryIO, demuxer: str) -> None:
+def decode(source: BinaryIO, target: BinaryIO) -> bool:
     """Decode a file to its end.
 
     Args:
         source: Messages with its bytes.
         target: Where records are written.
-        demuxer: FFmpeg's name of its format.
+
+    Returns:
+        Whether another file may follow.
     """
     output = Output(target)
+    messages = Messages(source, output)
+    if not messages.demuxer:
+        return False
     reason: str | None = None
     try:
-        for rate, samples in frames_of(Messages(source, output), demuxer):
+        for rate, samples in frames_of(messages):
             output.add(rate, samples)
     except Exception as error:  # any fault of a file ends its stream, and nothing else
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if output.without_audio > MOST_WITHOUT_AUDIO:
         reason = f"{MOST_WITHOUT_AUDIO >> 20} MiB of it have no audio"
     output.refuse(reason.rstrip(".")) if reason else output.finish_message()
+    return messages.is_final and not reason
 
 
 def main() -> None:
-    """Decode the file on stdin, whose format is the argument."""
+    """Decode the files on stdin, one after the other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes stdin
     os.nice(5)
     with suppress(ValueError, OSError):  # not everywhere
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     with suppress(BrokenPipeError):  # the server reads no more
-        decode(sys.stdin.buffer, sys.stdout.buffer, sys.argv[1])
+        while decode(sys.stdin.buffer, sys.stdout.buffer):
+            pass
 
 
 if __name__ == "__main__":

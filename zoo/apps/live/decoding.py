@@ -13,18 +13,23 @@ from zoo.apps.live.formats import CHOICES, Container, Samples, UnusableAudio
 from zoo.base.types import Seconds
 
 Piece = tuple[int, Samples]  # sample rate, mono samples
-PATIENCE: Seconds = 60.0  # for the process to start, and to decode a second
+PATIENCE: Seconds = 60.0  # for the process to start, to read a message, and to decode a second
 
 
 class Decoder:
-    """Decodes one file in a process of its own.
+    """Decodes the files of a stream, one after the other, in a process of its own.
+
+    A process starts in half a second, in which a file of each message would keep a core busy.
 
     Args:
-        container: What the file is; it has a demuxer.
+        container: What the first file is; it has a demuxer.
+
+    Attributes:
+        container: What the current file is.
     """
 
     def __init__(self, container: Container) -> None:
-        self._container = container
+        self.container = container
         self._process: asyncio.subprocess.Process | None = None
 
     async def decode(self, data: bytes, *, final: bool) -> AsyncIterator[Piece]:
@@ -41,8 +46,10 @@ class Decoder:
             process = self._process = self._process or await self._start()
             assert process.stdin is not None
             with suppress(ConnectionError):  # it has ended, and what it has written says why
-                process.stdin.write(MESSAGE.pack(len(data), final) + data)
-                await process.stdin.drain()
+                demuxer = (self.container.demuxer or "").encode()
+                process.stdin.write(MESSAGE.pack(len(data), final, demuxer) + data)
+                async with asyncio.timeout(PATIENCE):
+                    await process.stdin.drain()
             while True:
                 rate, length = RECORD.unpack(await self._read(RECORD.size))
                 if not rate and not length:
@@ -54,8 +61,6 @@ class Decoder:
             raise self._error("the decoder does not end") from error
         except (OSError, asyncio.IncompleteReadError) as error:
             raise self._error("it is damaged, or has ended before") from error
-        if final:
-            await process.wait()
 
     async def close(self) -> None:
         """End the process, also while it decodes."""
@@ -66,10 +71,8 @@ class Decoder:
             await process.wait()
 
     async def _start(self) -> asyncio.subprocess.Process:
-        demuxer = self._container.demuxer
-        assert demuxer is not None
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zoo.apps.live.decode_process", demuxer),
+            *(sys.executable, "-m", "zoo.apps.live.decode_process"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # clients would write the log of the server
@@ -84,6 +87,6 @@ class Decoder:
 
     def _error(self, reason: str) -> UnusableAudio:
         return UnusableAudio(
-            f"The audio begins as {self._container.name}, which cannot be decoded ({reason}); "
+            f"The audio begins as {self.container.name}, which cannot be decoded ({reason}); "
             f"send {CHOICES}."
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from zoo.base.types import Seconds
 
 POLICY = 1008  # close code of RFC 6455
 STALL: Seconds = 30.0  # longest time in which a client reads nothing of a response
+HOST = re.compile(r"(?:\[(.+)\]|([^:]+))(?::[0-9]*)?")  # its number in brackets, or name; port
 FREE = ("/health", "/page/")  # what needs no token: it has nothing of the users
 
 
@@ -130,8 +132,6 @@ def _host(origin: str) -> str | None:
 
 
 def _name(host: str) -> str:
-    """Return a host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    """Return a host without its port; nothing for what is no host."""
+    found = HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""

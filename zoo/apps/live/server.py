@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from zoo.apps.live.connection import Connection
-from zoo.apps.live.faults import LoopFaults
+from zoo.apps.live.faults import LoopFaults, contained
 from zoo.apps.live.guard import EVERYBODY, Access, Guard
 from zoo.apps.live.hub import Hub
 from zoo.apps.live.listening import Listening
@@ -57,6 +57,8 @@ class Waves:
     def file(self, talk: Talk) -> Path:
         """Return the file of a talk."""
         with self._writing:
+            if not all(path.is_file() for path in self._files.values()):
+                self.remove()  # old temporary files are removed by many systems
             if self._folder is None:
                 self._folder = TemporaryDirectory(prefix="simulzoo-live-")
             if talk.name not in self._files:
@@ -70,6 +72,7 @@ class Waves:
         """Remove the files."""
         if self._folder is not None:
             self._folder.cleanup()
+        self._folder, self._files = None, {}
 
 
 def application(
@@ -111,7 +114,9 @@ def application(
         talk = hub.talks.get(request.path_params["name"])
         if talk is None:
             return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
-        return FileResponse(waves.file(talk), media_type="audio/wav")
+        with contained(f"The audio of {talk.name} cannot be sent"):
+            return FileResponse(waves.file(talk), media_type="audio/wav")
+        return PlainTextResponse("The audio of this talk cannot be read.", 503)
 
     def realtime(address: Mapping[str, str]) -> Wire:
         return RealtimeWire(model, address.get("model"))

@@ -59,7 +59,7 @@ def settings_of(session: Mapping[str, Any]) -> Configure:
             settings.setdefault("sample_rate", rate)
     others = [path for path, value in fields.items() if not _changes_nothing(path, value)]
     if others:
-        named = ", ".join(path[:LONGEST_VALUE] for path in others[:FEW])
+        named = ", ".join(others[:FEW])
         raise RefusedSettings(
             f"session.update asks for {named}, which this server does not have; "
             f"it has: {', '.join(dict.fromkeys([*USED, *FORMATS[1:]]))}."
@@ -70,6 +70,8 @@ def settings_of(session: Mapping[str, Any]) -> Configure:
 def _fields(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the paths and the values of fields that have a value."""
     for key, value in part.items():
+        if len(key) > LONGEST_VALUE:  # thousands of fields within it would each repeat it
+            raise RefusedSettings(f"A field of a session has at most {LONGEST_VALUE} letters.")
         path = f"{prefix}{key}"
         if isinstance(value, dict) and value and path.count(".") < DEEPEST:
             yield from _fields(value, f"{path}.")

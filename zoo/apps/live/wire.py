@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from zoo.apps.live.engine import Progress
 from zoo.base.errors import ZooError
 
+MOST_VALUES = 10_000  # of a text message; a million empty lists take a second to read
 Message = Mapping[str, Any]
 Scores = Mapping[str, float | None]  # by name; None: not defined yet
 
@@ -94,8 +95,12 @@ def parse(message: str) -> Mapping[str, Any]:
     """Return the object of a message.
 
     Raises:
-        RefusedSettings: The text is none, or has letters that no file can have.
+        RefusedSettings: The text is none, has too many values, or letters that no file can have.
     """
+    if sum(map(message.count, ",[{")) > MOST_VALUES:
+        raise RefusedSettings(
+            f"A text message must be a JSON object of at most {MOST_VALUES} values."
+        )
     try:
         data = json.loads(message)
         if "\\u" in message:

@@ -9,6 +9,7 @@ import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ssl import SSLContext
+from types import FrameType
 from urllib.parse import quote
 
 import torch
@@ -23,6 +24,7 @@ from zoo.apps.live.settings import Address, Limits
 from zoo.apps.translate.work import streaming_system
 from zoo.base.errors import ZooError
 from zoo.base.languages import DETECTED
+from zoo.base.machine.signals import leave_terminal
 from zoo.base.talks import Talk, without_references
 from zoo.base.types import SAMPLE_RATE
 from zoo.config import Config, build, compose, machine, overrides, plain, run_folder
@@ -43,16 +45,26 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End the server at SIGINT and SIGTERM, and restore the handlers after it."""
+        """End the server at SIGINT, SIGTERM and SIGHUP, and restore the handlers after it.
+
+        A shell that starts a command with ``nohup`` ignores SIGHUP for it.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        numbers = SIGNALS if is_ignored else (*SIGNALS, signal.SIGHUP)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End the server after all logs are written."""
+        leave_terminal(sig)
+        super().handle_exit(sig, frame)
 
 
 def serve(cfg: Config, address: Address, limits: Limits) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zoo.apps.prepare.store import hash_value, state_of
 from zoo.base.disk.files import atomic_file, write_text
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import MALFORMED, read_json
 from zoo.base.disk.tar_members import (
     SUFFIX,
     index_path,
@@ -112,9 +112,9 @@ def _is_written(archive: Path, content: str, copied: Sequence[Path]) -> bool:
     if any(last_change(path) > last_change(archive) for path in copied):
         return False
     try:
-        index = parse_json(index_path(archive).read_text(encoding="utf-8"))
+        index = read_json(index_path(archive))
         return bool(index["content"] == content and index["size"] == archive.stat().st_size)
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, *MALFORMED):
         return False
 
 

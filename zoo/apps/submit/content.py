@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from zoo.apps.submit.dockerfile import REQUIREMENTS, SOURCE, WEIGHTS, dockerfile
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import read_json
 from zoo.base.errors import ZooError
 from zoo.base.version import __version__
 from zoo.config import CONF
@@ -20,7 +20,7 @@ from zoo.formats.simulstream import SCORING
 from zoo.report.markdown import markdown_table
 from zoo.report.table import cell
 from zoo.runs.rows.names import find_entry
-from zoo.runs.rows.row import Row
+from zoo.runs.rows.row import Row, log_in
 
 SHARED = "shared.json"  # in a checkpoint: folders beside it that have some of its weights
 SIMULSTREAM = "simulstream==1.0.0"
@@ -68,7 +68,7 @@ def write_submission(submission: Submission, folder: Path) -> None:
     copies = copy_weights(submission, folder / WEIGHTS)
     for regime, row in submission.rows.items():
         write_text(folder / f"{regime}.yaml", yaml.safe_dump(processor(submission, row, copies)))
-        log = (submission.run / row.instances).with_name("simulstream.jsonl")
+        log = log_in(submission.run, row).with_name("simulstream.jsonl")
         (folder / LOGS).mkdir(exist_ok=True)
         shutil.copyfile(log, folder / LOGS / f"{row.split}_{regime}.jsonl")
     write_text(folder / LOGS / "simulstream.yaml", yaml.safe_dump(SCORING))
@@ -140,7 +140,7 @@ def folders_to_copy(sources: Iterable[Path]) -> list[Path]:
 def shared_folders(checkpoint: Path) -> list[Path]:
     """Return the folders with which a checkpoint shares weights."""
     path = checkpoint / SHARED
-    found = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = read_json(path) if path.is_file() else {}
     return [(checkpoint / str(place)).resolve() for place in found.values()]
 
 

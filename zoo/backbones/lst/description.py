@@ -17,7 +17,7 @@ from zoo.backbones.decoding.alignment import AlignmentConfig
 from zoo.backbones.encoders.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.pretrained import hub
 from zoo.backbones.pretrained.settings import check_settings
-from zoo.base.disk.parsing import is_plain_template, parse_yaml
+from zoo.base.disk.parsing import MALFORMED, is_plain_template, read_yaml
 from zoo.base.errors import ZooError, check_numbers, shorten, unknown_choice
 from zoo.base.kinds import described, fits, kind_of
 
@@ -113,7 +113,7 @@ def read_description(folder: Path, configured: Collection[str] = ()) -> dict[str
     """
     path = folder / DESCRIPTION
     try:
-        backbone: dict[str, Any] = parse_yaml(path.read_text(encoding="utf-8"))["backbone"]
+        backbone: dict[str, Any] = read_yaml(path)["backbone"]
         values = {
             argument.name: backbone[argument.name]
             for argument in fields(Description)
@@ -129,7 +129,7 @@ def read_description(folder: Path, configured: Collection[str] = ()) -> dict[str
                     **{key: value for key, value in values[name].items() if key != "_target_"}
                 )
         _options(values.get("alignment"))
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, yaml.YAMLError, *MALFORMED) as error:
         raise ZooError(
             f"{path} is missing or damaged; an exported or converted LST has one beside its "
             "weights, which describes the network."

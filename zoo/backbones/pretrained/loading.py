@@ -26,7 +26,7 @@ from zoo.backbones.pretrained import hub
 from zoo.backbones.pretrained.messages import quiet
 from zoo.backbones.pretrained.settings import check_settings
 from zoo.backbones.pretrained.weights import open_tensors, tensor_files
-from zoo.base.errors import ZooError, check_choice, shorten_list
+from zoo.base.errors import ZooError, check_choice, shorten, shorten_list
 from zoo.base.machine.secrets import mask_secrets
 from zoo.base.types import SAMPLE_RATE
 
@@ -368,9 +368,24 @@ def alignment_heads(fields: Mapping[str, Any], depth: int, heads: int) -> list[l
             heads of the upper half of the layers, as in OpenAI's code.
         depth: Number of decoder layers.
         heads: Number of heads per layer.
+
+    Raises:
+        ZooError: If the listed ones are no pairs of a layer and a head, or are repeated.
     """
     upper_half = [[layer, head] for layer in range(depth // 2, depth) for head in range(heads)]
-    return fields.get("alignment_heads") or upper_half
+    listed = fields.get("alignment_heads") or upper_half
+    pairs: list[Any] = (
+        listed if isinstance(listed, list) and len(listed) <= depth * heads else [None]
+    )
+    if not all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(one) is int for one in pair)
+        for pair in pairs
+    ):
+        raise ZooError(
+            f"A generation_config.json has alignment_heads={shorten(listed)}; it must list a layer "
+            "and a head for each of them, once."
+        )
+    return pairs
 
 
 def run_layers(

@@ -43,6 +43,10 @@ FILES = (
 )
 MOST_LAYERS = 1000  # no published model has half as many
 LARGEST_SIZE = 2**24  # largest accepted size of a vocabulary or a layer
+# Sizes that are far smaller in every model: a feature extractor makes a matrix of the first two, a
+# configuration a name for each label.
+SMALL_SIZES = ("feature_size", "n_fft", "hop_length", "num_mel_bins", "num_labels")
+MOST_SMALL = 10_000
 # Ends of the names of fields that hold sizes.
 SIZES = ("_size", "_dim", "_heads", "d_model", "_positions")
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
@@ -79,6 +83,19 @@ def _one_of(names: tuple[str, ...]) -> Callable[[Any], bool]:
 
 def _is_dtype(value: Any) -> bool:
     return not isinstance(value, str) or isinstance(getattr(torch, value, None), torch.dtype)
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int and -1 <= value < LARGEST_SIZE  # -1 stands for "none"
+
+
+def _are_ids(value: Any) -> bool:
+    """Whether a value is an id, None or a list; ``_entries`` has the items of lists, too."""
+    return value is None or _is_id(value) or isinstance(value, list)
+
+
+def _are_named_ids(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping) and all(map(_is_id, value.values())))
 
 
 def _is_unset(value: Any) -> bool:
@@ -135,6 +152,26 @@ RULES = (
         lambda value: value is None or _is_file_name(value),
         OWN_FILES,
     ),
+    Rule(
+        ("eos_token_id", "suppress_tokens", "begin_suppress_tokens"),
+        _are_ids,
+        "it must be an id of a token, or a list of ids",
+    ),
+    Rule(
+        ("alignment_heads",),
+        lambda value: not isinstance(value, list) or len(value) <= MOST_SMALL,
+        "no network has so many",
+    ),
+    Rule(
+        ("no_timestamps_token_id", "decoder_start_token_id"),
+        lambda value: value is None or _is_id(value),
+        "it must be an id of a token",
+    ),
+    Rule(
+        ("lang_to_id", "task_to_id"),
+        _are_named_ids,
+        "it must have an id of a token for each name",
+    ),
     Rule(  # an alias of a setting would evade the rules above
         ("attribute_map", "sub_configs", "sub_configs_defaults", "_auto_class"),
         _is_unset,
@@ -167,8 +204,7 @@ def check_folder(name: str, folder: Path) -> None:
         where = f"The {_shown(path.name)} of {name}"
         content = _content(path, where)
         check_settings(where, content, moves_files=kind == SPECIAL_TOKENS)
-        if kind == CONFIG:
-            check_sizes(where, content)
+        check_sizes(where, content)
         if fnmatchcase(kind, INDEX):
             check_index(where, content)
 
@@ -195,7 +231,7 @@ def check_settings(where: str, content: Any, *, moves_files: bool = False) -> No
 
 
 def check_sizes(where: str, content: Any) -> None:
-    """Check the sizes in a config.json, before a network of these sizes is created.
+    """Check the sizes in a file, before a network or a feature extractor is created of them.
 
     Args:
         where: What has the sizes, as an error's sentence begins.
@@ -208,7 +244,8 @@ def check_sizes(where: str, content: Any) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         most = MOST_LAYERS if key.endswith("layers") else LARGEST_SIZE
-        is_size = key.endswith(("layers", "_blocks", *SIZES))
+        most = MOST_SMALL if key in SMALL_SIZES else most
+        is_size = key.endswith(("layers", "_blocks", *SIZES, *SMALL_SIZES))
         # -1 stands for "all" or "none" in some published files
         if is_size and not -1 <= value <= most:
             raise _refused(where, key, value, "no network has such a size")

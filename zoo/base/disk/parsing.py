@@ -23,6 +23,8 @@ LARGEST_FILE = 2**26  # bytes; the indices of the largest published models have 
 LONGEST_NUMBER = 309  # digits of a whole number; Python has no float for larger ones
 LARGEST_NUMBER = 1e12  # of times and counts in files: 31,000 years in seconds
 MOST_VALUES = 10_000  # that aliases in YAML may stand for, and one per character of the text
+# What Python raises where a value of a file is used that has another type, shape or size.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _BLOCKS = re.compile(rf"(?:[-?:][ \t]+){{{DEEPEST}}}")  # nested lists on one line: "- - - "
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -79,18 +81,45 @@ def parse_json(text: str | bytes, *, constants: bool = True) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def read_json(path: Path) -> Any:
-    """Parse a file of JSON from elsewhere, which is UTF-8.
+def read_bounded(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """Return the content of a file from elsewhere, which may be a sparse one of terabytes.
+
+    Args:
+        path: the file.
+        most: most bytes that are read.
 
     Raises:
         ZooError: the path is a pipe, a socket or a device, of which reading may never end.
         OSError: the file cannot be read.
-        ValueError: it is no JSON, see ``parse_json``, or larger than any file of settings.
+        ValueError: the file is larger.
     """
     check_regular(path)
-    if path.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"more than {LARGEST_FILE} bytes")
-    return parse_json(path.read_bytes())
+    if path.stat().st_size > most:
+        raise ValueError(f"more than {most} bytes")
+    return path.read_bytes()
+
+
+def read_json(path: Path) -> Any:
+    """Parse a file of JSON from elsewhere, which is UTF-8.
+
+    Raises:
+        ZooError: see ``read_bounded``.
+        OSError: the file cannot be read.
+        ValueError: it is no JSON, see ``parse_json``, or larger than any file of settings.
+    """
+    return parse_json(read_bounded(path))
+
+
+def read_yaml(path: Path) -> Any:
+    """Parse a file of YAML from elsewhere, which is UTF-8.
+
+    Raises:
+        ZooError: see ``read_bounded``.
+        OSError: the file cannot be read.
+        ValueError: it is no text, or larger than any file of settings.
+        yaml.YAMLError: it is no YAML, see ``parse_yaml``.
+    """
+    return parse_yaml(read_bounded(path).decode())
 
 
 def bounded_number(
@@ -250,7 +279,7 @@ def parse_yaml_list(text: str) -> tuple[Any, list[int]]:
             content = None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
-    except (RecursionError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+    except (RecursionError, *MALFORMED) as error:
         # raised for values such as the date 2024-99-99
         raise yaml.YAMLError(f"a value cannot be read ({error})") from error
     if "*" in text and _count_values(content, {}) > MOST_VALUES + len(text):

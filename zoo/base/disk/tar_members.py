@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import MALFORMED, read_json
 from zoo.base.errors import ZooError
 
 SUFFIX = ".tar"
@@ -151,12 +151,12 @@ def _members(archive: Path, size: int, modified: int) -> dict[str, tuple[int, in
         modified: time of modification of the archive; another one means another content.
     """
     try:
-        index: Any = parse_json(index_path(archive).read_text(encoding="utf-8"))
+        index: Any = read_json(index_path(archive))
         if index["size"] == size:
             members = {name: tuple(span) for name, span in index["members"].items()}
             if all(_lies_within(span, size) for span in members.values()):
                 return members
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, *MALFORMED):
         pass  # no index, or none that can be used
     return scan_headers(archive)
 

@@ -6,23 +6,25 @@ Rows are read one by one from the memory-mapped tables, and audio is not decoded
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from zoo.base.disk.files import check_regular, sha256, write_bytes
-from zoo.base.disk.parsing import bounded_number
-from zoo.base.errors import ZooError, unknown_choice
+from zoo.base.disk.parsing import MALFORMED, bounded_number, read_json
+from zoo.base.errors import ZooError, shorten, unknown_choice
 from zoo.base.talks import Talk
 from zoo.base.types import Seconds
 from zoo.data.cache import cache_root, lock_folder
 from zoo.data.readers.building import build_talks
-from zoo.data.readers.entries import Recording, SegmentEntry, required
+from zoo.data.readers.entries import FILMS, READABLE, Recording, SegmentEntry, required
 from zoo.formats.text import recording_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 Row = Mapping[str, Any]
+STATE = "state.json"
+TABLES = ("_data_files", "_indices_data_files")  # keys of a state with names of tables
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,8 +75,9 @@ class HuggingFace:
         if not count:
             raise ZooError(f"{where} has no rows.")
         recordings = [
-            self._recording(rows[number], number, f"{where}, row {number}")
+            self._recording(_row(rows, number, place), number, place)
             for number in range(count)
+            for place in [f"{where}, row {number}"]
         ]
         return build_talks(recordings, source=self.source_language, target=self.target_language)
 
@@ -111,7 +114,7 @@ class HuggingFace:
         if self.segments is not None:
             try:
                 offset, duration = map(bounded_number, (row["offset"], row["duration"]))
-            except (KeyError, TypeError, ValueError) as error:
+            except MALFORMED as error:
                 raise ZooError(f"{where} must have offset and duration in seconds.") from error
         source = _text(row, self.transcript, self.source_language, where=where)
         target = _text(row, self.translation, self.target_language, where=where)
@@ -122,14 +125,15 @@ def _load(folder: Path, split: str) -> "Dataset":
     """Return a split, or a data set without splits. Raises ZooError for another folder."""
     if not folder.is_dir():
         raise ZooError(f"There is no folder {folder}.")
-    for file in folder.rglob("*"):
-        check_regular(file)
     try:
         from datasets import DatasetDict, load_from_disk
     except ImportError as error:
         raise ZooError("data=huggingface needs Datasets: pip install -e .[datasets].") from error
     try:
+        _check_files(folder)
         loaded = load_from_disk(str(folder))
+    except ZooError:
+        raise
     # Arrow, JSON and the file system raise errors without a common base class.
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -139,6 +143,47 @@ def _load(folder: Path, split: str) -> "Dataset":
     if split not in loaded:
         raise unknown_choice("split", split, list(loaded))
     return loaded[split]
+
+
+def _check_files(folder: Path) -> None:
+    """Check the tables of a data set, before they are loaded.
+
+    Arrow takes the place of a text in a table from the table itself, and reads there what the
+    memory has. ``state.json`` may name tables anywhere.
+
+    Raises:
+        ZooError: A file is a pipe, or a state names a file in another folder.
+        Exception: A file is damaged: errors of Arrow, of JSON or of the file system.
+    """
+    import pyarrow as pa
+
+    for file in folder.rglob("*"):
+        check_regular(file)
+        if file.name == STATE:
+            _check_state(file)
+        if file.suffix == ".arrow":
+            with pa.memory_map(str(file)) as content:
+                pa.ipc.open_stream(content).read_all().validate(full=True)
+
+
+def _check_state(file: Path) -> None:
+    """Raise ZooError for a state that names a table twice, or one in another folder."""
+    state = read_json(file)
+    tables = [table for key in TABLES for table in state.get(key) or ()]
+    names = [str(table["filename"]) for table in tables]
+    for name in names:
+        if PureWindowsPath(name).name != name or name in ("", "..") or names.count(name) > 1:
+            raise ZooError(f"{file} names {shorten(name)!r}, which must be one file beside it.")
+
+
+def _row(rows: "Dataset", number: int, where: str) -> Row:
+    """Return a row. Raises ZooError for one that cannot be read."""
+    try:
+        row: Row = rows[number]
+    except Exception as error:  # of Arrow, of Datasets or of a codec
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ZooError(f"{where} cannot be read ({reason}).") from error
+    return row
 
 
 def _without_decoding(rows: "Dataset", column: str) -> "Dataset":
@@ -172,7 +217,8 @@ def _audio(value: object, *, where: str) -> tuple[Path, str]:
         return Path(path), name
     folder = cache_root() / "huggingface"
     digest = hashlib.sha256(content).hexdigest()
-    file = folder / f"{digest[:32]}{Path(name).suffix}"
+    suffix = Path(name).suffix.lower()
+    file = folder / f"{digest[:32]}{suffix if suffix in (*READABLE, *FILMS) else ''}"
     if not file.is_file() or sha256(file) != digest:
         with lock_folder(folder):
             write_bytes(file, content)

@@ -5,18 +5,20 @@ and the times and texts of its supervisions.
 """
 
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import bounded_number, parse_object
+from zoo.base.disk.parsing import MALFORMED, bounded_number, parse_object
 from zoo.base.errors import ZooError
 from zoo.base.talks import Talk
 from zoo.base.types import Seconds
 from zoo.data.readers.building import OVERHANG, build_talks
 from zoo.data.readers.entries import Recording, SegmentEntry, at, required
 from zoo.data.readers.films import channel_file
+from zoo.formats.text import LARGEST, LONGEST_LINE
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 
@@ -71,7 +73,7 @@ class Lhotse:
                 for number, item in enumerate(cut.get("supervisions") or [], start=1)
             ]
             name = str(cut["id"])
-        except (KeyError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             raise ZooError(f"{where} is a cut without id, start or duration.") from error
         return Recording(where, file, name, entries or [SegmentEntry(where)], start, duration)
 
@@ -79,7 +81,7 @@ class Lhotse:
         """Return the segment of a supervision; its times start at the start of the cut."""
         try:
             start, duration = map(bounded_number, (item["start"], item["duration"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             raise ZooError(f"{where} has no start or duration in seconds.") from error
         # A cut may begin shortly after its supervision, and may end shortly before it.
         early: Seconds = min(0.0, start)
@@ -123,15 +125,22 @@ def _manifest(path: Path, split: str) -> Path:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a manifest. Raises ZooError for content that is not text in UTF-8."""
+    """Yield the lines of a manifest.
+
+    Raises ZooError for content that is not text in UTF-8, or that is too long.
+    """
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            size = 0
+            while line := file.readline(LONGEST_LINE):
+                number, size = number + 1, size + len(line)
+                if len(line) == LONGEST_LINE or size > LARGEST:  # a few bytes of gzip are gigabytes
+                    raise ZooError(f"{at(path, number)} is longer than any manifest of cuts.")
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise ZooError(f"{at(path, number)} is not text in UTF-8.") from error
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise ZooError(f"{at(path, number + 1)} cannot be read ({error}).") from error
 
 

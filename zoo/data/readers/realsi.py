@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import bounded_number, parse_json
+from zoo.base.disk.parsing import MALFORMED, bounded_number, parse_json
 from zoo.base.errors import ZooError
 from zoo.base.talks import Talk
 from zoo.base.types import Seconds
@@ -83,7 +83,7 @@ def _entry(item: Mapping[str, Any], *, where: str) -> SegmentEntry:
     try:
         start, end = (_number(item[key]) / MS for key in ("start_time", "end_time"))
         source, target = item["src_text"], item["trg_text"]
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise ZooError(
             f"{where} must have start_time and end_time in milliseconds, src_text and trg_text."
         ) from error

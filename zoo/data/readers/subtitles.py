@@ -16,7 +16,7 @@ _TIMES = re.compile(rf"{_TIME}\s+-->\s+{_TIME}(?:\s.*)?")
 # A line of times, also of another form: it belongs to the next subtitle.
 _NEXT = re.compile(r"\d\s*-->\s*\d")
 # Marks of style, which no viewer shows as text.
-_STYLE = re.compile(r"</?(?:[biu]|font)(?:\s[^>]*)?>|\{\\an?\d+\}", re.IGNORECASE)
+_STYLE = re.compile(r"</?(?:[biu]|font)(?:\s[^<>]*)?>|\{\\an?\d+\}", re.IGNORECASE)
 HEADING = ["start", "end", "text"]
 
 

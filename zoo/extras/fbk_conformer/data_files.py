@@ -3,11 +3,12 @@
 import json
 import re
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import yaml
@@ -15,10 +16,11 @@ from sentencepiece import SentencePieceProcessor
 from transformers import Speech2TextTokenizer
 
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import parse_yaml
-from zoo.base.errors import ZooError, shorten_list
+from zoo.base.disk.parsing import MALFORMED, read_bounded, read_yaml
+from zoo.base.errors import ZooError, shorten, shorten_list
 from zoo.extras.fbk_conformer.network import FeatureStatistics
 
+LARGEST = 1_000_000  # bytes of an array of statistics; 80 features have 448
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first ids
 FILLER = re.compile(r"madeupword\d+")  # fairseq's padding of a dictionary to a multiple of 8
 
@@ -51,7 +53,7 @@ def data_files(config: Path, overrides: Mapping[str, Path]) -> DataFiles:
             or target tokens that are not supported.
     """
     try:
-        values = parse_yaml(config.read_text(encoding="utf-8"))
+        values = read_yaml(config)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ZooError(f"{config} is missing or no YAML file.") from error
     if not isinstance(values, dict):
@@ -62,9 +64,9 @@ def data_files(config: Path, overrides: Mapping[str, Path]) -> DataFiles:
             "models of one language pair are supported."
         )
     configured = {
-        "spm": (values.get("bpe_tokenizer") or {}).get("sentencepiece_model"),
+        "spm": _part(config, values, "bpe_tokenizer").get("sentencepiece_model"),
         "dictionary": values.get("vocab_filename"),
-        "statistics": (values.get("global_cmvn") or {}).get("stats_npz_path"),
+        "statistics": _part(config, values, "global_cmvn").get("stats_npz_path"),
     }
     paths = {key: config.parent / str(path) for key, path in configured.items() if path} | dict(
         overrides
@@ -80,13 +82,21 @@ def data_files(config: Path, overrides: Mapping[str, Path]) -> DataFiles:
     return DataFiles(paths["spm"], paths["dictionary"], paths.get("statistics"))
 
 
+def _part(config: Path, values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a part of a configuration; empty if it is missing. Raises ZooError for a value."""
+    part = values.get(key) or {}
+    if not isinstance(part, dict):
+        raise ZooError(f"{config} has {key}={shorten(part)}; it must be a mapping.")
+    return part
+
+
 def _check_transforms(config: Path, values: Mapping[str, Any]) -> None:
     """Raise ZooError unless features are normalised over the utterance."""
-    transforms = values.get("transforms") or {}
+    transforms = _part(config, values, "transforms")
     steps = transforms.get("_eval") or transforms.get("*") or []
-    if list(steps) != ["utterance_cmvn"]:
+    if steps != ["utterance_cmvn"]:
         raise ZooError(
-            f"{config} has the feature transforms {list(steps)} and no global_cmvn; only "
+            f"{config} has the feature transforms {shorten(steps)} and no global_cmvn; only "
             "utterance_cmvn and global_cmvn are supported."
         )
 
@@ -104,7 +114,10 @@ def vocabulary(dictionary: Path) -> dict[str, int]:
         ZooError: If a line is malformed or repeats a token.
     """
     tokens = list(SPECIAL_TOKENS)
-    lines = dictionary.read_text(encoding="utf-8", errors="replace").split("\n")
+    try:
+        lines = read_bounded(dictionary).decode(errors="replace").split("\n")
+    except (OSError, ValueError) as error:
+        raise ZooError(f"{dictionary} cannot be read as a dictionary: {error}.") from error
     for number, line in enumerate(lines[:-1] if not lines[-1] else lines, start=1):
         token, _, count = line.rstrip().rpartition(" ")
         if not token or not count.isdecimal():
@@ -122,10 +135,13 @@ def vocabulary(dictionary: Path) -> dict[str, int]:
 def read_statistics(file: Path) -> FeatureStatistics:
     """Read mean and standard deviation of the features from a ``.npz`` file."""
     try:
+        with zipfile.ZipFile(file) as archive:
+            if max((entry.file_size for entry in archive.infolist()), default=0) > LARGEST:
+                raise ValueError("too many features")
         with np.load(file, allow_pickle=False) as arrays:
             mean, deviation = arrays["mean"], arrays["std"]
             return FeatureStatistics(mean=mean.tolist(), deviation=deviation.tolist())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadZipFile) as error:
+    except (OSError, MemoryError, zipfile.BadZipFile, zlib.error, *MALFORMED) as error:
         raise ZooError(f"{file} does not contain the arrays mean and std of features.") from error
 
 

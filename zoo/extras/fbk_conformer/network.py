@@ -11,7 +11,7 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 
 from zoo.backbones.architectures.encoder_decoder.decoder import Decoder
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import read_json
+from zoo.base.disk.parsing import MALFORMED, read_json
 from zoo.base.errors import ZooError, check_numbers
 from zoo.extras.fbk_conformer.encoder import ConformerConfig, ConformerEncoder
 
@@ -120,5 +120,5 @@ def read_config(folder: Path) -> NetworkConfig:
             decoder=DecoderConfig(**values["decoder"]),
             statistics=values["statistics"] and FeatureStatistics(**values["statistics"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, *MALFORMED) as error:
         raise ZooError(f"{path} is damaged or describes no converted Conformer.") from error

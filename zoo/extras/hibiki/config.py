@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import read_json
-from zoo.base.errors import ZooError
+from zoo.base.disk.parsing import MALFORMED, bounded_whole, read_json
+from zoo.base.errors import ZooError, shorten
 
 # Settings that all published models share, and that names and shapes of the weights do not show:
 # the value of a missing key, and the accepted ones.
@@ -18,6 +18,7 @@ SHARED: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "depformer_norm": (None, (None, "layer_norm")),
     "depformer_pos_emb": ("sin", ("none",)),
 }
+LARGEST = 2**24  # of a size or a count; no model has a tenth
 ROTATIONS = {"rope": False, "rope_concat": True}  # whether pairs are halves of a head
 
 
@@ -110,7 +111,7 @@ def read_config(folder: Path) -> HibikiConfig:
             raise ZooError(f"{path} has {key}={value!r}, which no published Hibiki has.")
     try:
         return _parse(values)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except MALFORMED as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else f"does not fit: {error}"
         raise ZooError(f"{path} is no description of a Hibiki: it {reason}.") from error
 
@@ -118,13 +119,13 @@ def read_config(folder: Path) -> HibikiConfig:
 def _parse(values: Mapping[str, Any]) -> HibikiConfig:
     """Return the shape that settings describe. May raise the errors of wrong types."""
     targets, streams = _count(values, "dep_q"), 1 + _count(values, "n_q")
-    delays = tuple(int(delay) for delay in values["delays"])
-    if len(delays) != streams or not 0 < targets < streams - 1 or min(delays) < 0 or delays[0]:
+    delays = tuple(bounded_whole(delay, most=LARGEST) for delay in values["delays"])
+    if len(delays) != streams or not 0 < targets < streams - 1 or delays[0]:
         raise ValueError(f"{targets} of {streams} streams are spoken, with delays {[*delays]}")
     depth_width = _count(values, "depformer_dim")
     scale = float(values["hidden_scale"])
     schedule = values.get("depformer_weights_per_step_schedule") or range(targets)
-    repeat = int(values.get("kv_repeat", 1))
+    repeat = bounded_whole(values.get("kv_repeat", 1), least=1, most=LARGEST)
     temporal = Stack(
         width=_count(values, "dim"),
         layers=_count(values, "num_layers"),
@@ -140,9 +141,10 @@ def _parse(values: Mapping[str, Any]) -> HibikiConfig:
         width=depth_width,
         layers=_count(values, "depformer_num_layers"),
         heads=_count(values, "depformer_num_heads"),
-        groups=values["depformer_num_heads"] // int(values.get("depformer_kv_repeat", repeat)),
+        groups=_count(values, "depformer_num_heads")
+        // bounded_whole(values.get("depformer_kv_repeat", repeat), least=1, most=LARGEST),
         hidden=_gated(depth_width, values.get("depformer_dim_feedforward") or scale * depth_width),
-        weights=tuple(int(index) for index in schedule),
+        weights=tuple(bounded_whole(index, most=targets - 1) for index in schedule),
         context=targets,
     )
     if len(depth.weights) != targets:
@@ -154,7 +156,7 @@ def _parse(values: Mapping[str, Any]) -> HibikiConfig:
         codes=_count(values, "card"),
         targets=targets,
         delays=delays,
-        padding=int(values.get("existing_text_padding_id", 3)),
+        padding=bounded_whole(values.get("existing_text_padding_id", 3), most=LARGEST),
         low_rank=values.get("depformer_low_rank_embeddings"),
         depth_norm=values.get("depformer_norm") is not None,
         description=_description(values.get("conditioners") or {}),
@@ -166,10 +168,10 @@ def _parse(values: Mapping[str, Any]) -> HibikiConfig:
 
 
 def _count(values: Mapping[str, Any], key: str) -> int:
-    """Return a positive whole number. Raises KeyError or ValueError."""
+    """Return a positive whole number that is no larger than any size. May raise ``MALFORMED``."""
     value = values[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{key}={value!r} is no positive number")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST:
+        raise ValueError(f"{key}={shorten(repr(value))} is no positive number of at most {LARGEST}")
     return value
 
 

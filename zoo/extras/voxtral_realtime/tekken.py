@@ -13,11 +13,12 @@ from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from zoo.backbones.text.vocabulary import BYTES
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import MALFORMED, bounded_whole, read_json
 from zoo.base.errors import ZooError
 from zoo.base.types import SAMPLE_RATE, Frames
 
 FILE = "tekken.json"
+MOST_TOKENS = 1_000_000  # published files have 1,000 special tokens and 131,072 in all
 FRAME_RATE = 12.5  # tokens per second of audio
 FRAME_MILLISECONDS = 1000 / FRAME_RATE
 BEGIN, PADDING = "<s>", "[STREAMING_PAD]"
@@ -60,21 +61,24 @@ def read_tekken(folder: Path, name: str) -> Tekken:
     if not path.is_file():
         raise ZooError(f"{name} has no {FILE}, the tokenizer of Voxtral-Realtime.")
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         special = {
-            str(token["token_str"]): int(token["rank"]) for token in content["special_tokens"]
+            str(token["token_str"]): bounded_whole(token["rank"], most=MOST_TOKENS)
+            for token in content["special_tokens"]
         }
-        first_text = int(content["config"]["default_num_special_tokens"])
+        first_text = bounded_whole(
+            content["config"]["default_num_special_tokens"], most=MOST_TOKENS
+        )
         tokenizer = _tokenizer(content, first_text)
         audio = content.get("audio") or {}
         streams = audio.get("transcription_format") == "streaming" and {BEGIN, PADDING} <= {
             *special
         }
         rates = audio.get("sampling_rate"), audio.get("frame_rate")
-        left = int(audio.get("streaming_n_left_pad_tokens") or 0)
+        left = bounded_whole(audio.get("streaming_n_left_pad_tokens") or 0, most=MOST_TOKENS)
         delay = audio.get("transcription_delay_ms")
         frames = None if delay is None else round(delay / FRAME_MILLISECONDS)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, *MALFORMED) as error:
         raise ZooError(f"The {FILE} of {name} is damaged; download it again.") from error
     if not streams:
         raise ZooError(
@@ -95,7 +99,8 @@ def _tokenizer(content: Mapping[str, Any], num_special: int) -> PreTrainedTokeni
     The name of a special token can be equal to the bytes of another token. Special tokens therefore
     have names with a space, which no byte-level piece has.
     """
-    num_plain = int(content["config"]["default_vocab_size"]) - num_special
+    size = bounded_whole(content["config"]["default_vocab_size"], least=num_special)
+    num_plain = size - num_special
     names = [f"<special {token}>" for token in range(num_special)]
     pieces = [
         "".join(_CHARACTERS[byte] for byte in b64decode(token["token_bytes"]))

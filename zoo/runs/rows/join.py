@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from zoo.base.disk.files import check_name_is_text, check_regular
-from zoo.base.disk.parsing import parse_json, parse_yaml
+from zoo.base.disk.parsing import MALFORMED, read_json, read_yaml
 from zoo.base.disk.run_folder import OVERRIDES, PROVENANCE, RESULTS
 from zoo.base.errors import ZooError
 from zoo.runs.rows.regimes import with_regimes
-from zoo.runs.rows.row import Row, read_rows
+from zoo.runs.rows.row import Row, log_in, read_rows
 
 CORPUS = "corpus_hash"  # entry of provenance.json: hash of the talks
 DEVELOPMENT = "development"  # folder in a training, with an evaluation for each of some steps
@@ -83,6 +83,8 @@ def find_runs(places: Sequence[Path]) -> list[FinishedRun]:
         ]
         for run in found:
             check_name_is_text(run.folder)  # the rows of a report name it
+            for row in () if run.is_joined else run.rows:
+                log_in(run.folder, row)
         found = [run for run in found if run.folder == place or not run.is_joined]
         if not found:
             others = " but those of reports on other runs" if paths else ""
@@ -228,7 +230,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         if not isinstance(content, dict):
             raise ValueError("no object")
         return content
@@ -242,7 +244,7 @@ def _overrides(folder: Path) -> list[str]:
     if not path.is_file():
         return []
     try:
-        recorded = parse_yaml(path.read_text(encoding="utf-8")) or []
+        recorded = read_yaml(path) or []
         return [str(item) for item in recorded if not str(item).startswith(SILENT_KEYS)]
-    except (OSError, ValueError, yaml.YAMLError, TypeError) as error:
-        raise ZooError(f"{path} is damaged: {error}.") from error
+    except (OSError, yaml.YAMLError, *MALFORMED) as error:
+        raise ZooError(f"{path} is damaged: {' '.join(str(error).split())}.") from error

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from zoo.base.disk.files import write_text
-from zoo.base.disk.parsing import has_control_characters, parse_json, texts_in
+from zoo.base.disk.parsing import has_control_characters, parse_json, read_bounded, texts_in
 from zoo.base.disk.run_folder import RESULTS
-from zoo.base.errors import ZooError
+from zoo.base.errors import ZooError, shorten
+from zoo.formats.text import LARGEST
 from zoo.runs.rows.settings import STRICT, RowSettings
 
 if TYPE_CHECKING:
@@ -174,6 +175,25 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def log_in(folder: Path, row: Row) -> Path:
+    """Return the log of a row, beside which its other files are read and written.
+
+    Args:
+        folder: run folder, which may be of another person.
+        row: row of its results.
+
+    Raises:
+        ZooError: the row names a log in another folder, as those of a report on runs do.
+    """
+    place = Path(row.instances)
+    if place.is_absolute() or ".." in place.parts:
+        raise ZooError(
+            f"{folder / RESULTS} names a log in another folder, {shorten(repr(row.instances))}; "
+            "name the run that has the log."
+        )
+    return folder / place
+
+
 def read_records(path: Path, kind: type[Records], noun: str) -> Records:
     """Read a JSON file by the types of its records.
 
@@ -189,7 +209,7 @@ def read_records(path: Path, kind: type[Records], noun: str) -> Records:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, LARGEST)
         records = TypeAdapter(kind).validate_json(content, strict=True)
         if any(map(has_control_characters, texts_in(parse_json(content)))):
             raise ZooError(f"{path} contains control characters, which a terminal would obey.")
@@ -198,6 +218,8 @@ def read_records(path: Path, kind: type[Records], noun: str) -> Records:
         raise ZooError(f"{path} is no {noun} of this version: {first_problem(error)}.") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # two equal keys, of which pydantic takes the last one
+        raise ZooError(f"{path} is no {noun} of this version: {error}.") from error
 
 
 def first_problem(error: "ValidationError") -> str:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from zoo.base.disk.files import write_text
+from zoo.base.disk.parsing import read_bounded
 from zoo.base.errors import ZooError
 from zoo.base.types import Seconds
-from zoo.formats.text import json_lines
+from zoo.formats.text import LARGEST, json_lines
 from zoo.runs.rows.row import first_problem
 from zoo.runs.rows.settings import STRICT
 
@@ -91,12 +92,14 @@ def read_segments(path: Path, *, needed_by: str, count: int | None = None) -> li
             f"{path} is missing; {needed_by} needs it, and evaluations of this version write it."
         )
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_bounded(path, LARGEST).split(b"\n")
         segments = [_reader().validate_json(line, strict=True) for line in lines if line]
     except ValidationError as error:
         raise ZooError(f"{path} is damaged ({first_problem(error)}).") from error
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise ZooError(f"{path} is damaged ({error}).") from error
     _check_complete(path, segments, count)
     return segments
 

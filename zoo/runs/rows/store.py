@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from zoo.base.disk.files import atomic_file, check_regular
-from zoo.base.disk.parsing import parse_json
+from zoo.base.disk.parsing import LARGEST_FILE as LARGEST
+from zoo.base.disk.parsing import MALFORMED, parse_json
 from zoo.base.errors import ZooError
 from zoo.base.types import ChunkTime, Instance, SpeechOutput, StageTimes
 from zoo.formats.checks import check_stream, read_event
@@ -87,15 +88,8 @@ class StreamStore:
             for line in _complete_lines(path):
                 try:
                     instance = self._instance(parse_json(line), samples=samples)
-                except (
-                    OSError,
-                    ValueError,
-                    TypeError,
-                    LookupError,
-                    AttributeError,
-                    ArithmeticError,
-                    RuntimeError,  # of torch, for an impossible length
-                ) as error:
+                # RuntimeError of torch, for an impossible length
+                except (OSError, RuntimeError, *MALFORMED) as error:
                     raise ZooError(
                         f"{path} is damaged ({error}); remove it and resume the run."
                     ) from error
@@ -142,9 +136,14 @@ class StreamStore:
 
         if not samples:
             return [torch.zeros(1).expand(length) for length in lengths]
-        values = np.load(self._samples(index))
+        path = self._samples(index)
+        check_regular(path)
+        # a header may declare any size, of which the map compares that of the file
+        values = np.lib.format.open_memmap(path, mode="r")
+        if values.dtype != np.float32 or values.shape != (sum(lengths),):
+            raise ValueError(f"{path} has {values.dtype} of shape {values.shape}")
         ends = np.cumsum(lengths, dtype=np.int64)
-        return [torch.from_numpy(wave) for wave in np.split(values, ends[:-1])]
+        return [torch.from_numpy(wave) for wave in np.split(np.array(values), ends[:-1])]
 
     def _samples(self, index: int) -> Path:
         """Return the path of the samples of a stream."""
@@ -167,10 +166,17 @@ def _speech_record(piece: SpeechOutput) -> dict[str, Any]:
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file that end with a line break. Raises ZooError for a pipe."""
+    """Yield the lines of a file that end with a line break.
+
+    Raises ZooError for a pipe, and for a line that is longer than any stream.
+    """
     check_regular(path)
     with path.open("rb") as log:
-        yield from (line for line in log if line.endswith(b"\n"))
+        while line := log.readline(LARGEST):
+            if line.endswith(b"\n"):
+                yield line
+            elif len(line) == LARGEST:
+                raise ZooError(f"{path} has a line of more than {LARGEST} bytes.")
 
 
 def _drop_incomplete_line(log: Any) -> None:

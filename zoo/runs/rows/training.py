@@ -4,14 +4,22 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from zoo.base.disk.parsing import bounded_whole, parse_json
+from zoo.base.disk.parsing import (
+    MALFORMED,
+    bounded_whole,
+    has_control_characters,
+    read_bounded,
+    read_json,
+)
 from zoo.base.disk.run_folder import METRICS, RESULTS, RUN_CARD
 from zoo.base.errors import ZooError
 from zoo.base.talks import Talk
 from zoo.data import manifest
+from zoo.formats.text import LARGEST
 from zoo.runs.rows.join import DEVELOPMENT
 from zoo.runs.rows.names import main_score
 from zoo.runs.rows.row import read_rows
@@ -132,8 +140,8 @@ def is_training(folder: Path) -> bool:
     if not (folder / METRICS).is_file() or (folder / RESULTS).is_file():
         return False
     try:  # an evaluation that ended before its first row has logged values, too
-        return bool(parse_json((folder / RUN_CARD).read_bytes())["kind"] != "evaluate")
-    except (OSError, ValueError, KeyError, TypeError):
+        return bool(read_json(folder / RUN_CARD)["kind"] != "evaluate")
+    except (OSError, *MALFORMED):
         return True
 
 
@@ -158,15 +166,17 @@ def read_curve(path: Path) -> list[dict[str, Any]]:
     """
     steps: dict[int, dict[str, Any]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for line in csv.DictReader(file):
-                if line.get(STEP):
-                    step = bounded_whole(line[STEP])
-                    record = steps.setdefault(step, {STEP: step})
-                    record |= {
-                        name: float(value) for name, value in line.items() if value and name != STEP
-                    }
-    except (OSError, ValueError, TypeError, csv.Error) as error:
+        text = read_bounded(path, LARGEST).decode()
+        if has_control_characters(text.replace("\r\n", "\n")):
+            raise ValueError("it contains control characters, which a terminal would obey")
+        for line in csv.DictReader(StringIO(text, newline="")):
+            if line.get(STEP):
+                step = bounded_whole(line[STEP])
+                record = steps.setdefault(step, {STEP: step})
+                record |= {
+                    name: float(value) for name, value in line.items() if value and name != STEP
+                }
+    except (OSError, csv.Error, *MALFORMED) as error:
         raise ZooError(f"{path} is damaged: {error}.") from error
     return [steps[step] for step in sorted(steps)]
 

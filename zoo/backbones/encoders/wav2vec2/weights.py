@@ -19,7 +19,7 @@ from zoo.backbones.encoders.wav2vec2.encoder import (
 from zoo.backbones.pretrained import weights as checkpoint
 from zoo.backbones.pretrained.loading import from_pretrained
 from zoo.backbones.pretrained.messages import quiet
-from zoo.base.disk.parsing import parse_yaml
+from zoo.base.disk.parsing import MALFORMED, read_yaml
 from zoo.base.errors import ZooError, shorten_list
 
 # The encoder's weights in an InfiniSST checkpoint are named ``encoder.``, then as in the encoder.
@@ -99,10 +99,8 @@ def _read_infinisst(folder: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """
     config_file = folder / "config.yaml"
     try:
-        stored_config: dict[str, Any] = parse_yaml(config_file.read_text(encoding="utf-8"))[
-            "backbone"
-        ]["encoder"]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
+        stored_config: dict[str, Any] = read_yaml(config_file)["backbone"]["encoder"]
+    except (OSError, yaml.YAMLError, *MALFORMED) as error:
         raise ZooError(
             f"{config_file} is missing or damaged; an exported InfiniSST has one beside its "
             "weights."
