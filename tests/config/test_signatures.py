@@ -195,5 +195,7 @@ def test_an_argument_is_described_as_such_and_not_as_the_attribute_of_its_name(
 def test_a_target_that_cannot_be_imported_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"^policy\._target_ is 'nowhere\.X', which cannot be impor"):
         complete({"policy": {"_target_": "nowhere.X"}})
-    with pytest.raises(ZooError, match=r"^_target_ is 'zoo\.types\.Nothing', which cannot be"):
+    with pytest.raises(
+        ZooError, match=r"^_target_ is 'zoo\.base\.types\.Nothing', which cannot be"
+    ):
         locate("zoo.base.types.Nothing")

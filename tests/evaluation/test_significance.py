@@ -1,6 +1,7 @@
 """Intervals and tests of finished rows: in an evaluation, and of joined runs."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,9 +124,8 @@ def test_joined_runs_are_tested(
     tmp_path: Path, rows: list[Row], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, one in (("a", rows[1]), ("b", rows[2])):
-        (tmp_path / name).mkdir()
-        moved = replace(one, instances=f"../{one.instances}")
-        write_rows([moved], tmp_path / name / "results.json")
+        shutil.copytree((tmp_path / one.instances).parent, (tmp_path / name / one.instances).parent)
+        write_rows([one], tmp_path / name / "results.json")
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
 
     options = ["--significance", "bootstrap", "--resamples", "200", "--baseline", "bad"]

@@ -6,24 +6,23 @@ from zoo.base.machine import hints
 
 
 @pytest.mark.parametrize(
-    ("started", "installed", "command"),
+    ("started", "installed", "evaluate", "report"),
     [
-        ("train.py", False, "python evaluate.py"),
-        ("/env/bin/simulzoo train", False, "simulzoo evaluate"),
-        ("my_script.py", True, "simulzoo evaluate"),
+        ("train.py", False, "python evaluate.py", "python -m zoo report"),
+        ("/env/bin/simulzoo", False, "simulzoo evaluate", "simulzoo report"),
+        ("my_script.py", True, "simulzoo evaluate", "simulzoo report"),
     ],
 )
-def test_the_command_of_an_evaluation(
-    started: str, installed: bool, command: str, monkeypatch: pytest.MonkeyPatch
+def test_the_words_of_a_command(
+    started: str, installed: bool, evaluate: str, report: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", [started])
     monkeypatch.setattr(hints, "INSTALLED", installed)
-    assert hints.job_command("evaluate") == command
+    assert hints.job_command("evaluate") == evaluate
+    assert hints.job_command("report") == hints.program("report") == report
 
 
-def test_a_translation_has_no_script_in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["__main__.py"])
-    monkeypatch.setattr(hints, "INSTALLED", False)
-    assert hints.job_command("translate") == "python -m zoo translate"
-    monkeypatch.setattr("sys.argv", ["simulzoo translate"])
-    assert hints.job_command("translate") == "simulzoo translate"
+def test_a_command_that_runpy_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/site-packages/zoo/apps/report/__main__.py"])
+    monkeypatch.setattr("sys.orig_argv", ["python", "/env/bin/simulzoo", "report"])
+    assert hints.program("report") == "simulzoo report"

@@ -147,7 +147,7 @@ def shared_folders(checkpoint: Path) -> list[Path]:
 def copy_source(folder: Path) -> None:
     """Copy the package and its configuration, as an installed package has them."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     shutil.copytree(package, folder / package.name, ignore=ignored)
     if not (package / "conf").is_dir():
         shutil.copytree(CONF, folder / package.name / "conf", ignore=ignored)
