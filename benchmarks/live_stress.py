@@ -103,9 +103,9 @@ async def long_stream(
         for piece in itertools.cycle(course.audio.split(PIECE)):
             if left <= 0 or receiving.done():
                 break
-            sent += len(piece[:left])
             if not fast:
                 await asyncio.sleep(begun + sent / SAMPLE_RATE - time.monotonic())
+            sent += len(piece[:left])
             await socket.send(piece[:left].numpy().tobytes())
             left -= len(piece)
         await socket.send(json.dumps({"end_of_stream": True}))
@@ -165,8 +165,11 @@ async def run(course: Course, server: Server, *, minutes: float, fast: bool) -> 
     """Run all clients to their ends."""
     await refused(course, server)
     alone, _ = await long_stream(course, server, minutes=minutes, fast=True)
-    # The server numbers its streams; the next one is the long one.
-    number = len(list(server.logs.glob("stream-*")))
+    # The server numbers its streams, and writes the log of one after its end; the next one is the
+    # long one.
+    while not (ended := list(server.logs.glob("stream-*/instances.log"))):
+        await asyncio.sleep(PAUSE)
+    number = len(ended)
     log = server.logs / f"stream-{number:06d}" / "instances.log"
     among = asyncio.create_task(long_stream(course, server, minutes=minutes, fast=fast))
     watching = asyncio.create_task(watch(course, server, log))
@@ -223,6 +226,8 @@ def main() -> None:
     print_table(["clients", "ended as they should"], rows)
     for problem in course.problems:
         print(problem)
+    quarters = np.array_split(course.memory, 4)
+    print("memory by quarter:", ", ".join(f"{np.median(one):.0f}" for one in quarters), "MB")
     print(f"{typed.minutes} minutes of audio, twice, in {time.monotonic() - begun:.0f} s")
     settings = {"minutes": typed.minutes, "fast": fast, "threads": typed.threads}
     outcome = {"is_ready": is_ready, "problems": len(course.problems)}
