@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping
 
 from zoo.base.errors import check_choice
-from zoo.base.machine.commands import program, run_script
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import program
 
 COMMANDS: Mapping[str, tuple[str, str]] = {  # module and purpose
     "evaluate": ("zoo.apps.evaluate", "stream talks through systems, score and report them"),

@@ -10,7 +10,8 @@ import argparse
 from collections.abc import Sequence
 
 from zoo.base.errors import check_choice
-from zoo.base.machine.commands import program, run_script
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import program
 from zoo.config.command_line import check_config_folder
 from zoo.config.help import PAGES, group_lines, key_lines
 from zoo.config.keys import keys_of

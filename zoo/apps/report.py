@@ -16,7 +16,8 @@ from rich.console import Group, RenderableType
 from zoo.base.disk.parsing import parse_yaml
 from zoo.base.disk.run_folder import RESULTS
 from zoo.base.errors import ZooError, check_numbers, shorten_list
-from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.commands import named_path, run_script
+from zoo.base.machine.hints import program
 from zoo.base.progress import wide_console
 from zoo.evaluation.comet import runs_with_comet
 from zoo.evaluation.matched import match_latencies

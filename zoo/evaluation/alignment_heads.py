@@ -27,7 +27,7 @@ from torch import Tensor
 from zoo.backbones.decoding.alignment import AlignmentConfig, EveryHead, HeadAlignment
 from zoo.base.errors import ZooError
 from zoo.base.languages import Language
-from zoo.base.machine.commands import program
+from zoo.base.machine.hints import program
 from zoo.base.progress import show_progress
 from zoo.base.talks import Segment, Talk
 from zoo.base.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds

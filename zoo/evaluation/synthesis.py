@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from zoo.base.errors import ZooError
 from zoo.base.languages import Language
-from zoo.base.machine.commands import program
+from zoo.base.machine.hints import program
 from zoo.base.progress import show_progress
 from zoo.base.types import SAMPLE_RATE
 from zoo.config import Config, build, machine, run_composed

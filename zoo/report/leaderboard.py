@@ -15,8 +15,8 @@ from zoo.base.disk.files import write_text
 from zoo.base.disk.parsing import parse_yaml
 from zoo.base.errors import ZooError
 from zoo.base.languages import language
-from zoo.base.machine.commands import named_path, program, run_script
-from zoo.base.machine.hints import job_command
+from zoo.base.machine.commands import named_path, run_script
+from zoo.base.machine.hints import job_command, program
 from zoo.report.markdown import markdown_table, score_cells, score_headings, system_name
 from zoo.runs.rows.groups import by_test_set
 from zoo.runs.rows.names import main_score, table_kind

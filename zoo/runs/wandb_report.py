@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.base.disk.files import write_text
 from zoo.base.errors import ZooError
-from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.commands import named_path, run_script
+from zoo.base.machine.hints import program
 from zoo.base.machine.secrets import mask_secrets
 from zoo.runs.rows.names import COMET, COMPUTATION_AWARE, main_score
 from zoo.runs.wandb_run import WandbSettings

@@ -23,7 +23,7 @@ from tests.apps.live.conftest import Echo, Serve
 from tests.apps.live.site import serving
 from tests.apps.live.test_server import log, reason, received, spoken
 from zoo.apps.live import hub as hubs
-from zoo.apps.live.faults import LoopFaults, contained
+from zoo.apps.live.faults import LoopFaults, log_faults
 from zoo.apps.live.guard import POLICY, Access
 from zoo.apps.live.hub import Hub
 from zoo.apps.live.settings import Address, Limits
@@ -318,7 +318,7 @@ def test_a_fault_of_the_event_loop_is_a_line(caplog: pytest.LogCaptureFixture) -
         "socket.accept() out of system resource: OSError [Errno 24] Too many open files",
         "other",
     ]
-    with contained("A test"):
+    with log_faults("A test"):
         raise ValueError("a\n\x1b[1mb")
     assert caplog.messages[-1] == "A test: ValueError a ?[1mb"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.fixtures.films import RATE, clicks, write_film
 from zoo.apps.translate.inputs import find_talks
 from zoo.base.audio import files as audio
-from zoo.base.audio.ffmpeg import decode, opened
+from zoo.base.audio.ffmpeg import decode, open_media
 from zoo.base.errors import ZooError
 from zoo.data.readers.folder import Folder
 
@@ -94,5 +94,5 @@ def test_a_film_whose_sound_is_in_another_file(victim: Path, tmp_path: Path) -> 
     assert np.array_equal(
         audio.load(path), audio.load(write_film(victim.with_suffix(".mov"), [clicks()]))
     )
-    with opened(path) as container:
+    with open_media(path) as container:
         assert container.format.name.startswith("mov")

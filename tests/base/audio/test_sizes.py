@@ -111,7 +111,7 @@ def test_gsm_in_wav(tmp_path: Path) -> None:
 
 
 def test_a_gap_in_an_opus_file(tmp_path: Path) -> None:
-    """libsndfile repeats the sound before the gap, 4 s of words that nobody said."""
+    """libsndfile repeats the sound before the gap, 4 s of words that were not spoken."""
     sound = np.tile(NOISE, 10)
     soundfile.write(tmp_path / "a.opus", sound, RATE, format="OGG", subtype="OPUS")
     content = (tmp_path / "a.opus").read_bytes()

@@ -86,7 +86,7 @@ class Connection:
     async def _exchange(self) -> None:
         """Read and write side by side; whichever ends first ends the other."""
         try:
-            self._configure(self._wire.asked())
+            self._configure(self._wire.requested_settings())
         except RefusedSettings as error:
             await self._close(Closing(POLICY, str(error)))
             return

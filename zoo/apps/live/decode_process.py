@@ -22,7 +22,7 @@ from zoo.base.audio.timeline import Block
 # Bytes that follow, whether the file ends with them, and FFmpeg's name of its format.
 MESSAGE = struct.Struct("<I?9p")
 # Sample rate and number of the mono float32 samples that follow. If the rate is 0: the bytes of a
-# text that says why the file cannot be decoded, or 0 when all bytes of the message are decoded.
+# text that states why the file cannot be decoded, or 0 when all bytes of the message are decoded.
 RECORD = struct.Struct("<II")
 
 # What may be decoded. Formats that name other files, and decoders of pictures, are not among them.

@@ -1,18 +1,18 @@
 """Files that arrive piece by piece, such as WebM of a browser, decoded as far as they are there."""
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import numpy as np
 
+from zoo.apps.live.child import end_child, start_child
 from zoo.apps.live.decode_process import MESSAGE, RECORD
 from zoo.apps.live.formats import CHOICES, Container, Samples, UnusableAudio
 from zoo.base.types import Seconds
 
 Piece = tuple[int, Samples]  # sample rate, mono samples
+DECODER = "zoo.apps.live.decode_process"
 PATIENCE: Seconds = 60.0  # for the process to start, to read a message, and to decode a second
 
 
@@ -43,9 +43,12 @@ class Decoder:
             UnusableAudio: The file cannot be decoded, or has ended before.
         """
         try:
-            process = self._process = self._process or await self._start()
+            process = self._process = self._process or await start_child(
+                DECODER,
+                stderr=asyncio.subprocess.DEVNULL,  # clients would write the log of the server
+            )
             assert process.stdin is not None
-            with suppress(ConnectionError):  # it has ended, and what it has written says why
+            with suppress(ConnectionError):  # it has ended, and what it has written states why
                 demuxer = (self.container.demuxer or "").encode()
                 process.stdin.write(MESSAGE.pack(len(data), final, demuxer) + data)
                 async with asyncio.timeout(PATIENCE):
@@ -65,19 +68,7 @@ class Decoder:
     async def close(self) -> None:
         """End the process, also while it decodes."""
         process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zoo.apps.live.decode_process"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # clients would write the log of the server
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        await end_child(process)
 
     async def _read(self, size: int) -> bytes:
         assert self._process is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from zoo.apps.live.faults import contained
+from zoo.apps.live.faults import log_faults
 from zoo.base.types import SAMPLE_RATE, ChunkTime, Instance, Seconds, SpeechChunk
 from zoo.streaming.buffer import ChunkBuffer
 from zoo.streaming.simulate import Source, Stream, advance, to_instance
@@ -252,7 +252,7 @@ class Engine:
                     self._streams.remove(served)
             self._changed.notify_all()
         for served, result in zip(batch, results, strict=True):
-            with contained(f"The client of {served.stream.source.talk} receives nothing"):
+            with log_faults(f"The client of {served.stream.source.talk} receives nothing"):
                 served.listener(result)
 
     def _progress(

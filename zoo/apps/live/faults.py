@@ -15,7 +15,7 @@ EVERY: Seconds = 60.0  # between two lines of the same fault of the event loop
 
 
 @contextmanager
-def contained(what: str) -> Iterator[None]:
+def log_faults(what: str) -> Iterator[None]:
     """Log an exception of the block in one line.
 
     What runs for all streams goes on after the fault of one of them.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zoo.apps.live.engine import Engine, Listener, ServedStream
-from zoo.apps.live.faults import contained
+from zoo.apps.live.faults import log_faults
 from zoo.apps.live.logs import write_stream
 from zoo.apps.live.scoring import ScoringProcess
 from zoo.apps.live.settings import Limits
@@ -189,7 +189,7 @@ class Hub:
         while True:
             await asyncio.sleep(SAVE_INTERVAL)
             for served, audio in tuple(self._running.items()):
-                with contained(f"The log of {served.stream.source.talk} cannot be written"):
+                with log_faults(f"The log of {served.stream.source.talk} cannot be written"):
                     await asyncio.to_thread(self._save, served, audio)
 
     async def finish(self) -> None:
@@ -213,7 +213,7 @@ class Hub:
         """Count a stream by how it has ended, and write what it has emitted."""
         self.engine.leave(served)
         self.counters["ended" if served.stream.session.source_ended else "left"] += 1
-        with contained(f"The log of {served.stream.source.talk} cannot be written"), self._writing:
+        with log_faults(f"The log of {served.stream.source.talk} cannot be written"), self._writing:
             self._write(served, audio, with_speech=True)
 
     def _save(self, served: ServedStream, audio: KnownAudio) -> None:

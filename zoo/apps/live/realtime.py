@@ -36,7 +36,7 @@ class RealtimeWire:
         self._id = f"sess_{uuid4().hex}"
         self._text = ""
 
-    def asked(self) -> Configure:
+    def requested_settings(self) -> Configure:
         """Return the system that the address names."""
         return Configure(system=self._in_address)
 

@@ -13,11 +13,11 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any
 
-from zoo.apps.live.faults import contained
+from zoo.apps.live.child import end_child, start_child
+from zoo.apps.live.faults import log_faults
 from zoo.base.errors import ZooError
 from zoo.base.languages import Language, language
 from zoo.base.types import ChunkTime, Instance, Seconds
@@ -73,14 +73,7 @@ class ScoringProcess:
     async def _answer(self, line: bytes) -> "Scores | None":
         """Send a line and return the answer. Raises ValueError if the process ends instead."""
         if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "zoo.apps.live.scoring",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
+            self._process = await start_child("zoo.apps.live.scoring")
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -91,10 +84,7 @@ class ScoringProcess:
 
     async def _end(self) -> None:
         process, self._process = self._process, None
-        if process is not None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await end_child(process)
 
 
 class StreamScoring:
@@ -142,7 +132,7 @@ class StreamScoring:
         begun = time.monotonic()
         scores: Scores | None = None
         async with self._lock:  # the final scores come after those before
-            with contained("A stream cannot be scored"):
+            with log_faults("A stream cannot be scored"):
                 question = await asyncio.to_thread(self._ask, copy, final=final)
                 scores = await self._process.score(question)
             now = time.monotonic()

@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from zoo.apps.live.connection import Connection
-from zoo.apps.live.faults import LoopFaults, contained
+from zoo.apps.live.faults import LoopFaults, log_faults
 from zoo.apps.live.guard import EVERYBODY, Access, Guard
 from zoo.apps.live.hub import Hub
 from zoo.apps.live.listening import Listening
@@ -114,7 +114,7 @@ def application(
         talk = hub.talks.get(request.path_params["name"])
         if talk is None:
             return PlainTextResponse(f"There is no talk {request.path_params['name']!r}.", 404)
-        with contained(f"The audio of {talk.name} cannot be sent"):
+        with log_faults(f"The audio of {talk.name} cannot be sent"):
             return FileResponse(waves.file(talk), media_type="audio/wav")
         return PlainTextResponse("The audio of this talk cannot be read.", 503)
 

@@ -21,7 +21,7 @@ from zoo.base.audio.files import to_pcm
 class SimulstreamWire:
     """The messages of simulstream."""
 
-    def asked(self) -> Configure:
+    def requested_settings(self) -> Configure:
         """Return no settings: the address has none."""
         return Configure()
 

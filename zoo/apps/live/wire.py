@@ -69,7 +69,7 @@ class Wire(Protocol):
     A wire is made for each connection and may keep what its messages depend on.
     """
 
-    def asked(self) -> Configure:
+    def requested_settings(self) -> Configure:
         """Return the settings that the address asks for."""
 
     def greet(self) -> Iterator[Message]:

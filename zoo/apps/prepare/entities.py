@@ -18,7 +18,8 @@ from zoo.apps.prepare.translators.causal_lm import CausalLM
 from zoo.base.disk.files import check_can_be_written, write_text
 from zoo.base.errors import ZooError, check_numbers
 from zoo.base.languages import language
-from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.commands import named_path, run_script
+from zoo.base.machine.hints import program
 from zoo.base.progress import show_progress
 from zoo.formats.documents import DOCUMENTS, read_document
 

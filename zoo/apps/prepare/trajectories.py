@@ -18,7 +18,7 @@ from rich.table import Table
 
 from zoo.base.errors import ZooError, check_numbers
 from zoo.base.languages import Language, language
-from zoo.base.machine.commands import program
+from zoo.base.machine.hints import program
 from zoo.base.talks import Talk
 from zoo.base.types import Instance, Seconds
 from zoo.config import Config, build, run_composed

@@ -20,7 +20,8 @@ from zoo.apps.submit.content import (
 from zoo.base.disk.files import atomic_folder, check_can_be_written
 from zoo.base.disk.run_folder import RESULTS
 from zoo.base.errors import ZooError, check_name
-from zoo.base.machine.commands import program, run_script
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import program
 from zoo.base.machine.launch import is_main_process
 from zoo.config import Config, build, choices, compose, entry_point, plain, run_composed
 from zoo.config.knob import knob_key

@@ -23,7 +23,8 @@ from zoo.backbones.pretrained.weights import (
 )
 from zoo.base.disk.files import write_text
 from zoo.base.errors import ZooError
-from zoo.base.machine.commands import named_path, program, run_script
+from zoo.base.machine.commands import named_path, run_script
+from zoo.base.machine.hints import program
 
 
 def share(folder: Path, part: str, other: Path) -> None:

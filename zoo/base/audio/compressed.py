@@ -15,7 +15,7 @@ from pathlib import Path
 
 import soundfile
 
-from zoo.base.audio.ffmpeg import opened, sound_track
+from zoo.base.audio.ffmpeg import open_media, sound_track
 from zoo.base.audio.sizes import bytes_at
 from zoo.base.disk.tar_members import last_change, open_stored, size_of
 from zoo.base.errors import ZooError
@@ -80,7 +80,7 @@ def _mp3_facts(name: str, size: int, modified: int) -> tuple[bool, Samples]:
                 (byte & 127) << 7 * (3 - place) for place, byte in enumerate(head[6:])
             )
         counted = any(word in bytes_at(file, start, HEAD) for word in COUNTS)
-    with opened(path) as container:
+    with open_media(path) as container:
         stream = sound_track(path, container)
         ticks = sum(packet.duration or 0 for packet in container.demux(stream))
         return counted, round(ticks * stream.time_base * stream.rate)

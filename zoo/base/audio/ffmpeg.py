@@ -38,7 +38,7 @@ MOST_DAMAGED = 0.1  # largest share of frames that may be no audio
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def open_media(path: Path) -> Iterator[Any]:
     """Open a file with FFmpeg's libraries, which open no other file.
 
     Args:
@@ -78,7 +78,7 @@ def decode(path: Path) -> Iterator[tuple[int, Block]]:
         ZooError: the file is damaged, truncated, too long, without sound or in a format that is not
             read.
     """
-    with opened(path) as container:
+    with open_media(path) as container:
         name = container.format.name
         check_sizes(path, name, last_change(path))
         start = (container.start_time or 0) / 1e6  # it is in microseconds

@@ -13,7 +13,6 @@ from typing import NoReturn
 
 from zoo.base.disk.files import explained_disk
 from zoo.base.errors import BAD_INPUT, CLOSED_PIPE, ZooError
-from zoo.base.machine.hints import program as program
 from zoo.base.machine.signals import interruptible
 from zoo.base.talks import HIDDEN
 

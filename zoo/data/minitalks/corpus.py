@@ -16,7 +16,8 @@ from zoo.base.audio import files as audio
 from zoo.base.disk.files import atomic_file
 from zoo.base.errors import ZooError, check_choice
 from zoo.base.espeak.speech import Speaker, in_parallel
-from zoo.base.machine.commands import program, run_script
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import program
 from zoo.base.progress import show_progress
 from zoo.base.talks import Talk
 from zoo.data import manifest

@@ -14,8 +14,8 @@ from pathlib import Path
 from zoo.backbones.pretrained.weights import WEIGHTS, save_tensors
 from zoo.base.disk.files import atomic_folder
 from zoo.base.errors import ZooError
-from zoo.base.machine.commands import program, run_script
-from zoo.base.machine.hints import job_command
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import job_command, program
 from zoo.extras.fbk_conformer.data_files import (
     data_files,
     read_statistics,

@@ -36,8 +36,8 @@ from zoo.backbones.pretrained.loading import from_config, load_tokenizer
 from zoo.backbones.pretrained.weights import WEIGHTS
 from zoo.base.disk.files import atomic_file
 from zoo.base.errors import ZooError, shorten_list
-from zoo.base.machine.commands import program, run_script
-from zoo.base.machine.hints import job_command
+from zoo.base.machine.commands import run_script
+from zoo.base.machine.hints import job_command, program
 from zoo.base.progress import show_progress
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
